@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // lead stands for the holder of the lease: it records each annotation, writes the Event of its outcome, and delivers the event.
@@ -129,18 +131,60 @@ func TestRedeliver_byTheAPI(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)
 	w.createPod()
 	service, store := w.serveAPI()
-	ids := startMany(w, service, 4)
-	for _, id := range ids[:3] {
+	const failed = 55 // a key has fifty redeliveries at once, and the others are waited for
+	ids := startMany(w, service, failed+1)
+	for _, id := range ids[:failed] {
 		giveUp(w, store, id)
 	}
 	printed := w.must("redeliver", "shop", "--failed", "--api-key=backend")
-	w.Expect(strings.Count(printed, "the event is sent once more")).To(Equal(3))
-	for _, id := range ids[:3] {
+	w.Expect(strings.Count(printed, "the event is sent once more")).To(Equal(failed))
+	for _, id := range ids[:failed] {
 		stored, err := service.Status(t.Context(), id)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(stored.Delivery.Wanted()).To(BeTrue(), "it is due")
 	}
-	w.Expect(w.mustFail("redeliver", "shop", ids[3], "--api-key=backend")).To(ContainSubstring("not every event was sent"), "it is pending")
+	w.Expect(w.mustFail("redeliver", "shop", ids[failed], "--api-key=backend")).To(ContainSubstring("not every event was sent"), "it is pending")
 	w.Expect(w.mustFail("redeliver", "shop", "vr1", "--api-key=backend")).To(ContainSubstring("not every event was sent"))
 	w.Expect(w.mustFail("redeliver", "shop", ids[0], "--wait", "--timeout=1s", "--api-key=backend")).To(ContainSubstring("was not sent within 1s"))
+}
+
+// An attempt that was under way when the redelivery was asked for is not its outcome.
+func TestRedeliver_waitsForTheAttemptOfItsOwn(t *testing.T) {
+	w := newWorld(t, onPostgreSQL)
+	w.createPod()
+	service, store := w.serveAPI()
+	id := startMany(w, service, 1)[0]
+	update := func(mutate verification.Mutation) verification.Request {
+		t.Helper()
+		stored, err := store.Update(t.Context(), id, mutate)
+		w.Expect(err).NotTo(HaveOccurred())
+		return stored
+	}
+	attempted := update(func(r *verification.Request, now time.Time) error {
+		r.Phase, r.VerifiedAt, r.Actual, r.Delivery = verification.Verified, now, r.Phone, verification.Delivery{NextAttemptAt: now}
+		return nil
+	})
+	ended := make(chan string, 1)
+	go func() {
+		printed, _, err := w.runIn(t.Context(), "redeliver", "shop", id, "--wait", "--api-key=backend")
+		ended <- fmt.Sprint(printed, err)
+	}()
+	record := func(mark string, status int) {
+		t.Helper()
+		update(func(r *verification.Request, now time.Time) error {
+			return r.RecordAttempt(verification.Attempt{
+				Event: r.Event(), Number: 1, Redelivered: mark, At: now, StatusCode: status, Delivered: true,
+			})
+		})
+	}
+	var mark string
+	w.Eventually(func() (string, error) {
+		stored, err := store.Read(t.Context(), id)
+		mark = stored.Redelivered
+		return mark, err
+	}).ShouldNot(BeEmpty())
+	record(attempted.Redelivered, 200)
+	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	record(mark, 204)
+	w.Eventually(ended).Should(Receive(Equal(id + ": the event is sent once more\n" + id + ": delivered\n<nil>")))
 }

@@ -99,8 +99,13 @@ func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Cont
 
 // read is call for what changes nothing. Lists have a limit of their own, so one that is refused is repeated when the API allows.
 func (c *Client) read(ctx context.Context, path string, query url.Values, out any) error {
+	return waitForTurn(ctx, func() error { return c.call(ctx, http.MethodGet, path, query, nil, out) })
+}
+
+// waitForTurn repeats a call that the API refused for its rate, after the time that it names.
+func waitForTurn(ctx context.Context, call func() error) error {
 	for {
-		err := c.call(ctx, http.MethodGet, path, query, nil, out)
+		err := call()
 		answer, ok := errors.AsType[*Error](err)
 		if !ok || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
 			return err

@@ -117,10 +117,13 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, "/api/verify/cancel", nil, map[string]string{"requestId": id}, &status)
 }
 
-// Redeliver makes the event of a request due once more.
+// Redeliver makes the event of a request due once more. Redeliveries have a limit of their own, so one that is refused is repeated when the
+// API allows.
 func (c *Client) Redeliver(ctx context.Context, id string) (Request, error) {
 	var request Request
-	err := c.call(ctx, http.MethodPost, "/api/verify/redeliver", nil, map[string]string{"requestId": id}, &request)
+	err := waitForTurn(ctx, func() error {
+		return c.call(ctx, http.MethodPost, "/api/verify/redeliver", nil, map[string]string{"requestId": id}, &request)
+	})
 	return request, err
 }
 

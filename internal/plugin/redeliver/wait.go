@@ -31,7 +31,7 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 		if last, err = source.Get(ctx, id); err != nil {
 			return false, err
 		}
-		return last.Delivery != nil && len(last.Attempts) > 0 && !last.Attempts[0].At.Equal(before), nil
+		return last.Delivery != nil && len(last.Attempts) > 0 && !last.Attempts[0].At.Equal(before) && !isFollowed(&last), nil
 	})
 	switch {
 	case wait.Interrupted(err):
@@ -40,6 +40,11 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 		return false, fmt.Errorf("wait for the attempt: %w", err)
 	}
 	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
+}
+
+// isFollowed reports whether the redelivery follows at once: the last attempt was under way when it was asked for.
+func isFollowed(r *podapi.Request) bool {
+	return r.Delivery.State == podapi.DeliveryWaiting && !r.Delivery.NextAttemptAt.After(r.Attempts[0].At)
 }
 
 // describeEnd says what became of the last attempt.

@@ -94,8 +94,8 @@ func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, 
 		}
 		err = p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, patch, c.patchOptions()...)
 		if apierrors.IsInvalid(err) && c.secret != "" {
-			return fmt.Errorf("write Secret %s: it has the key %s already, which something else may use, or no key at all; choose another one",
-				to.ref.Name, to.ref.Key)
+			return fmt.Errorf("write Secret %s: it may have the key %s already, for something else, or no key at all, or be immutable; "+
+				"choose another one: %w", to.ref.Name, to.ref.Key, err)
 		}
 		if err != nil {
 			return fmt.Errorf("write Secret %s: %w", to.ref.Name, err)
