@@ -24,7 +24,7 @@ func measureDelivery(ctx context.Context, b *bench) error {
 		if _, err := x.sink.awaitEvents(ctx, one); err != nil {
 			return err
 		}
-		return b.withFloor(ctx, x, func(f *floorSite) error { return b.compareDelivery(ctx, x, f, x.sink.lastEvent()) })
+		return b.withFloor(ctx, x, x.sink.url, func(f *floorSite) error { return b.compareDelivery(ctx, x, f, x.sink.lastEvent()) })
 	})
 }
 

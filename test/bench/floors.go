@@ -31,16 +31,16 @@ type floorSite struct {
 	database *pgserver.Server
 }
 
-// withFloor runs measure beside a floor server that takes the same calls as the site.
-func (b *bench) withFloor(ctx context.Context, x *site, measure func(*floorSite) error) error {
-	f, err := b.startFloor(ctx, x)
+// withFloor runs measure beside a floor server that takes the same calls as the site, and posts events to a receiver, if there is one.
+func (b *bench) withFloor(ctx context.Context, x *site, receiver string, measure func(*floorSite) error) error {
+	f, err := b.startFloor(ctx, x, receiver)
 	if err != nil {
 		return fmt.Errorf("start floor server: %w", err)
 	}
 	return errors.Join(measure(f), f.stop())
 }
 
-func (b *bench) startFloor(ctx context.Context, x *site) (*floorSite, error) {
+func (b *bench) startFloor(ctx context.Context, x *site, receiver string) (*floorSite, error) {
 	database, err := pgserver.Start(ctx, pgserver.Options{})
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (b *bench) startFloor(ctx context.Context, x *site) (*floorSite, error) {
 	}
 	options, err := json.Marshal(floor.Options{
 		Address: reserved.Address(), Database: database.URI("postgres"), Key: x.Key, AppSecret: x.AppSecret,
-		WebhookSecret: x.WebhookSecret, Graph: "http://" + b.bare.address, Receiver: x.sink.url,
+		WebhookSecret: x.WebhookSecret, Graph: "http://" + b.bare.address, Receiver: receiver,
 	})
 	if err != nil {
 		return nil, errors.Join(err, database.Stop())

@@ -11,7 +11,7 @@ import (
 // to users are sent; events are not, they have a figure of their own.
 func measureInbound(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.PostgreSQL, Project: withoutEvents}, func(x *site) error {
-		return b.withFloor(ctx, x, func(f *floorSite) error { return b.compareInbound(ctx, x, f) })
+		return b.withFloor(ctx, x, "", func(f *floorSite) error { return b.compareInbound(ctx, x, f) })
 	})
 }
 

@@ -171,7 +171,7 @@ func measureInitPostgreSQL(ctx context.Context, b *bench) error {
 			return sample{"rate": rate}, err
 		}
 		var most []samples
-		err := b.withFloor(ctx, x, func(f *floorSite) (err error) {
+		err := b.withFloor(ctx, x, "", func(f *floorSite) (err error) {
 			most, err = b.measureByTurns(ctx, ours, limit, f.measureMaximum(b, f.renderInit))
 			return err
 		})

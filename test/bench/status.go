@@ -16,7 +16,7 @@ const statusRequests = 200
 func measureStatus(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.Kubernetes}, func(objects *site) error {
 		return b.withSite(ctx, system.Options{Store: system.PostgreSQL}, func(database *site) error {
-			return b.withFloor(ctx, database, func(f *floorSite) error { return b.compareStatus(ctx, objects, database, f) })
+			return b.withFloor(ctx, database, "", func(f *floorSite) error { return b.compareStatus(ctx, objects, database, f) })
 		})
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Options configure a server. All are required.
+// Options configure a server. All but Receiver are required.
 type Options struct {
 	Address  string `json:"address"`  // host:port of the API
 	Database string `json:"database"` // URI of an empty PostgreSQL database
@@ -29,7 +29,7 @@ type Options struct {
 	AppSecret     string `json:"appSecret"`
 	WebhookSecret string `json:"webhookSecret"`
 	Graph         string `json:"graph"`    // URL that replies to users are posted to
-	Receiver      string `json:"receiver"` // URL that events are posted to
+	Receiver      string `json:"receiver"` // URL that events are posted to; empty for none
 }
 
 const (
@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 2 * inFlight}, Timeout: time.Minute,
 	}}
 	var err error
-	if s.store, err = openStore(ctx, o.Database); err != nil {
+	if s.store, err = openStore(ctx, o.Database, o.Receiver != ""); err != nil {
 		return err
 	}
 	defer s.store.close()
@@ -72,7 +72,9 @@ func Run(ctx context.Context, o Options) error {
 		stop()
 	}
 	s.store.start(ctx, fail)
-	go s.deliver(ctx, fail) // ends with ctx
+	if o.Receiver != "" {
+		go s.deliver(ctx, fail) // ends with ctx
+	}
 	for range inFlight {
 		go s.reply(ctx) // ends with ctx
 	}

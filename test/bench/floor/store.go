@@ -38,7 +38,8 @@ type (
 
 // store has a connection for each kind of call, which does all that waits with one statement.
 type store struct {
-	pool *pgxpool.Pool
+	pool   *pgxpool.Pool
+	events bool
 
 	creations *batcher[created, nothing]
 	questions *batcher[question, found]
@@ -46,8 +47,14 @@ type store struct {
 	records   *batcher[string, nothing] // ids of requests whose event was delivered
 }
 
-func openStore(ctx context.Context, uri string) (*store, error) {
-	pool, err := pgxpool.New(ctx, uri)
+func openStore(ctx context.Context, uri string, events bool) (*store, error) {
+	config, err := pgxpool.ParseConfig(uri)
+	if err != nil {
+		return nil, fmt.Errorf("parse URI of database: %w", err)
+	}
+	// Statements are planned while the table is empty, where reading all of it looks cheapest.
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
@@ -55,7 +62,7 @@ func openStore(ctx context.Context, uri string) (*store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("create table: %w", err)
 	}
-	s := &store{pool: pool}
+	s := &store{pool: pool, events: events}
 	s.creations = newBatcher(s.create)
 	s.questions = newBatcher(s.find)
 	s.messages = newBatcher(s.verify)
@@ -105,9 +112,11 @@ func (s *store) verify(ctx context.Context, all []message) ([]nothing, error) {
 	for i, one := range all {
 		phones[i], codes[i] = one.phone, one.code
 	}
-	_, err := s.pool.Exec(ctx, `UPDATE floor_requests AS r SET verified_at = now(), due_at = now()
-		FROM unnest($1::text[], $2::text[]) AS sent (phone, code)
-		WHERE r.code = sent.code AND r.phone = sent.phone AND r.verified_at IS NULL AND r.expires_at > now()`, phones, codes)
+	_, err := s.pool.Exec(ctx, `UPDATE floor_requests SET verified_at = now(), due_at = CASE WHEN $3 THEN now() END
+		WHERE id = ANY (ARRAY(SELECT r.id FROM unnest($1::text[], $2::text[]) AS sent (phone, code) CROSS JOIN LATERAL (
+			SELECT id FROM floor_requests
+			WHERE code = sent.code AND phone = sent.phone AND verified_at IS NULL AND expires_at > now() LIMIT 1) AS r))`,
+		phones, codes, s.events)
 	return make([]nothing, len(all)), err
 }
 
