@@ -61,9 +61,13 @@ func (s *site) followPage(page string, last ...string) *stream {
 // next returns the next event or heartbeat; empty at the end of the stream.
 func (f *stream) next() string {
 	f.site.t.Helper()
-	var event string
-	f.site.Eventually(f.events).WithTimeout(30 * time.Second).Should(Or(Receive(&event), BeClosed()))
-	return event
+	select {
+	case event := <-f.events:
+		return event
+	case <-time.After(30 * time.Second):
+		f.site.t.Fatal("no event, heartbeat or end of the stream in 30 seconds")
+		return ""
+	}
 }
 
 func TestEvents_followTheRequestToItsEnd(t *testing.T) {
