@@ -65,9 +65,10 @@ type podConn struct {
 
 	streams httpstream.Connection
 	port    int
-	// failed receives what the kubelet reports, once.
-	failed chan error
-	once   sync.Once
+	// reported is closed when report is what the kubelet reports; nil if it reaches the port.
+	reported chan struct{}
+	report   error
+	once     sync.Once
 }
 
 func openConn(streams httpstream.Connection, port int) (net.Conn, error) {
@@ -87,7 +88,7 @@ func openConn(streams httpstream.Connection, port int) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data stream: %w", err)
 	}
-	conn := &podConn{Stream: data, streams: streams, port: port, failed: make(chan error, 1)}
+	conn := &podConn{Stream: data, streams: streams, port: port, reported: make(chan struct{})}
 	go conn.awaitReport(reports) // ends with the connection
 	return conn, nil
 }
@@ -95,13 +96,13 @@ func openConn(streams httpstream.Connection, port int) (net.Conn, error) {
 // awaitReport ends the connection if the kubelet could not reach the port.
 func (c *podConn) awaitReport(reports io.Reader) {
 	report, err := io.ReadAll(reports)
-	if err != nil || len(report) == 0 {
-		close(c.failed)
-		return
+	if err == nil && len(report) > 0 {
+		c.report = fmt.Errorf("port %d of the pod: %s", c.port, report)
 	}
-	c.failed <- fmt.Errorf("port %d of the pod: %s", c.port, report)
-	close(c.failed)
-	_ = c.Close() // the reader gets the report
+	close(c.reported)
+	if c.report != nil {
+		_ = c.Close() // who reads or writes gets the report
+	}
 }
 
 // Read returns the kubelet's report in place of an end that it explains.
@@ -110,14 +111,35 @@ func (c *podConn) Read(b []byte) (int, error) {
 	if err == nil || n > 0 {
 		return n, err
 	}
+	return 0, c.explainEnd(err)
+}
+
+// Write returns the kubelet's report in place of an end that it explains: it may come before the first byte was written.
+func (c *podConn) Write(b []byte) (int, error) {
 	select {
-	case report := <-c.failed:
-		if report != nil {
-			return 0, report
+	case <-c.reported:
+		if c.report != nil {
+			return 0, c.report
+		}
+	default:
+	}
+	n, err := c.Stream.Write(b)
+	if err != nil {
+		err = c.explainEnd(err)
+	}
+	return n, err
+}
+
+// explainEnd returns the kubelet's report, or the error if there is none.
+func (c *podConn) explainEnd(err error) error {
+	select {
+	case <-c.reported:
+		if c.report != nil {
+			return c.report
 		}
 	case <-time.After(time.Second): // the report may be on its way; the end itself does not wait longer
 	}
-	return n, err
+	return err
 }
 
 // Close ends the connection and the port-forward.

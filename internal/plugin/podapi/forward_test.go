@@ -105,6 +105,22 @@ func TestNewDial_reportsWhatTheKubeletSays(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("port 8080 of the pod: dial tcp4 127.0.0.1:8080: connect: connection refused")))
 }
 
+// TestNewDial_reportsToWriters too: the report may come before a client has written its request.
+func TestNewDial_reportsToWriters(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(&kubelet{failure: "connection refused", paths: make(chan string, 4)})
+	t.Cleanup(server.Close)
+	dial, err := NewDial(&rest.Config{Host: server.URL})
+	g.Expect(err).NotTo(HaveOccurred())
+	conn, err := dial(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop-0"}}, 8080)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = conn.Read(make([]byte, 1))
+	g.Expect(err).To(MatchError("port 8080 of the pod: connection refused"))
+	_, err = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	g.Expect(err).To(MatchError("port 8080 of the pod: connection refused"))
+}
+
 func TestNewDial_refused(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
