@@ -95,6 +95,18 @@ func (w *scriptedReceiver) isGone(id string) bool {
 	return errors.Is(err, verification.ErrNotFound)
 }
 
+// claimNext claims the next request that is due after a while, as the source of claims does.
+func (w *scriptedReceiver) claimNext(after time.Duration) Item {
+	w.t.Helper()
+	w.stepClock(after)
+	claimed, err := w.store.(verification.Queue).Claim(w.t.Context(), w.controller.currentPolicy(), 1, time.Minute)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(claimed).To(HaveLen(1))
+	item := Item{ID: claimed[0].ID, Epoch: claimed[0].Epoch, Claimed: true}
+	w.controller.handed.keep(item, view{claimed[0], w.controller.Clock.Now()})
+	return item
+}
+
 // reconcile runs once and returns the wait.
 func (w *scriptedReceiver) reconcile(item Item) time.Duration {
 	w.t.Helper()
@@ -281,25 +293,15 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t 
 		t.Run(name, func(t *testing.T) {
 			w := newScriptedReceiver(t)
 			w.verify("a")
-			claim := func() Item {
-				t.Helper()
-				w.stepClock(2 * time.Minute)
-				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
-				w.Expect(err).NotTo(HaveOccurred())
-				w.Expect(claimed).To(HaveLen(1))
-				item := Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
-				w.controller.handed.keep(item, view{claimed[0], w.controller.Clock.Now()})
-				return item
-			}
 			w.answer = func(attempt int) (webhook.Result, error) {
 				w.backend.Fail(errors.New("no space left on device"))
 				return answers(webhook.Delivered, 200, 0)(attempt)
 			}
-			first := claim()
+			first := w.claimNext(2 * time.Minute)
 			_, err := w.controller.Reconcile(t.Context(), first)
 			w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
 			w.backend.Fail(nil)
-			second := claim()
+			second := w.claimNext(2 * time.Minute)
 			turns(w, first, second)
 			w.Expect(w.reconcile(second)).To(BeZero())
 			w.Expect(w.sent).To(HaveLen(1))
@@ -382,16 +384,6 @@ func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
 func TestReconcile_aClaimEndsWithItsRecord(t *testing.T) {
 	w := newScriptedReceiver(t)
 	w.verify("a")
-	claim := func() Item {
-		t.Helper()
-		w.stepClock(time.Second)
-		claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(claimed).To(HaveLen(1))
-		item := Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
-		w.controller.handed.keep(item, view{claimed[0], w.controller.Clock.Now()})
-		return item
-	}
 	w.answer = func(attempt int) (webhook.Result, error) {
 		if attempt == 1 {
 			w.stepClock(time.Second)
@@ -403,9 +395,9 @@ func TestReconcile_aClaimEndsWithItsRecord(t *testing.T) {
 		}
 		return answers(webhook.Delivered, 200, 0)(attempt)
 	}
-	w.Expect(w.reconcile(claim())).To(BeZero())
+	w.Expect(w.reconcile(w.claimNext(time.Second))).To(BeZero())
 	w.Expect(w.sent).To(HaveLen(1))
-	w.Expect(w.reconcile(claim())).To(BeZero())
+	w.Expect(w.reconcile(w.claimNext(time.Second))).To(BeZero())
 	w.Expect(w.sent).To(HaveLen(2))
 	r := w.get("a")
 	w.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
