@@ -46,10 +46,8 @@ func (b *bench) measureIdle(ctx context.Context, store system.Store, x *site) er
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(idleTime):
+		if err := sleepFor(ctx, idleTime); err != nil {
+			return err
 		}
 		held, err := x.replica.Memory()
 		if err != nil {

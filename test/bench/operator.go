@@ -227,7 +227,7 @@ func (o *operated) awaitRest(ctx context.Context) error {
 // waitQuietly is waitFor for what takes long: it polls once per quietTime.
 func waitQuietly(ctx context.Context, what string, so func(context.Context) (bool, error)) error {
 	return waitFor(ctx, what, func(ctx context.Context) (bool, error) {
-		if err := pause(ctx, quietTime); err != nil {
+		if err := sleepFor(ctx, quietTime); err != nil {
 			return false, err
 		}
 		return so(ctx)
@@ -240,18 +240,6 @@ func countWrites(ctx context.Context, config *rest.Config) (float64, error) {
 	return counted.writes, err
 }
 
-// pause waits.
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}
-
 // measureRest measures for restTime.
 func (b *bench) measureRest(ctx context.Context, figure string, o *operated) error {
 	before, err := o.readUse(ctx)
@@ -259,7 +247,7 @@ func (b *bench) measureRest(ctx context.Context, figure string, o *operated) err
 		return err
 	}
 	began := time.Now()
-	if err := pause(ctx, restTime); err != nil {
+	if err := sleepFor(ctx, restTime); err != nil {
 		return err
 	}
 	took := time.Since(began)
