@@ -57,18 +57,24 @@ func (r *reader) addOutputFlags(cmd *cobra.Command) {
 
 // open returns the source of a project's requests.
 func (r *reader) open(ctx context.Context, name string) (Source, error) {
-	if err := r.output.Validate(); err != nil {
-		return nil, err
-	}
-	opened, err := project.Open(ctx, r.env.Flags, name)
+	opened, err := r.openProject(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("open project: %w", err)
+		return nil, err
 	}
 	return Open(ctx, r.env, opened, &r.key)
 }
 
 // openObjects returns the objects of a project, with any storage.
 func (r *reader) openObjects(ctx context.Context, name string) (Source, error) {
+	opened, err := r.openProject(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &objects{client: opened, now: r.now}, nil
+}
+
+// openProject checks the flags of the output before it asks the API server.
+func (r *reader) openProject(ctx context.Context, name string) (*project.Client, error) {
 	if err := r.output.Validate(); err != nil {
 		return nil, err
 	}
@@ -76,7 +82,7 @@ func (r *reader) openObjects(ctx context.Context, name string) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open project: %w", err)
 	}
-	return &objects{client: opened, now: r.now}, nil
+	return opened, nil
 }
 
 // queryFlags select requests.
