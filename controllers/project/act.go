@@ -80,7 +80,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	hold := false
 	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
 		project := client.ObjectKeyFromObject(seen.project)
-		taken, err := c.turns.take(ctx, c.client, project, done.deployment, c.MaxUnreadyRollouts, done.now)
+		taken, err := c.turns.takeTurn(ctx, c.client, project, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
 			done.err = err
 			return

@@ -210,7 +210,7 @@ var lockedWork = map[string]func(context.Context, *crowd) error{
 		return err
 	},
 	"turn": func(ctx context.Context, c *crowd) error {
-		_, err := c.turns.take(ctx, c.reader, client.ObjectKeyFromObject(c.project), c.rolling, c.MaxUnreadyRollouts, time.Now())
+		_, err := c.turns.takeTurn(ctx, c.reader, client.ObjectKeyFromObject(c.project), c.rolling, c.MaxUnreadyRollouts, time.Now())
 		c.turns.giveBack(c.rolling.UID)
 		return err
 	},

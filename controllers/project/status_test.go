@@ -412,7 +412,7 @@ var _ = Describe("Turns", func() {
 		Expect(slices.Collect(maps.Keys(listed))).To(ConsistOf(types.UID("a"), types.UID("b")))
 
 		By("counting the namespaces again after a Deployment was created or deleted")
-		taken, err := t.take(ctx, reader, client.ObjectKey{Namespace: "shop", Name: "a"}, &all[0], 1, now)
+		taken, err := t.takeTurn(ctx, reader, client.ObjectKey{Namespace: "shop", Name: "a"}, &all[0], 1, now)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken).To(BeTrue(), "it has one already")
 		Expect(t.namespaces).To(Equal(map[string]bool{"shop": true}))

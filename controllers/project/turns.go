@@ -55,9 +55,9 @@ func indexByRollout(object client.Object) []string {
 	return []string{underwayValue}
 }
 
-// take takes a turn for a project's Deployment, and reports whether there was one. If not, the project waits until nextWaiting
+// takeTurn takes a turn for a project's Deployment, and reports whether there was one. If not, the project waits until nextWaiting
 // returns it.
-func (t *turns) take(
+func (t *turns) takeTurn(
 	ctx context.Context, reader client.Reader, project client.ObjectKey, own *appsv1.Deployment, limit int, now time.Time,
 ) (bool, error) {
 	t.mu.Lock()

@@ -128,10 +128,10 @@ func TestRequests_watchByTheAPIEndsForAnAbsentRequest(t *testing.T) {
 	w.createPod()
 	service, store := w.serveAPI()
 	ended := make(chan string, 1)
-	w.watch(ended, "vr1", "--api-key=backend")
+	w.watchRequest(ended, "vr1", "--api-key=backend")
 	w.Expect(ended).To(Receive(Equal("request vr1: not found")))
 	id := startMany(w, service, 201)[0] // the newest 200 are other ones
-	go w.watch(ended, id, "--api-key=backend")
+	go w.watchRequest(ended, id, "--api-key=backend")
 	w.Consistently(ended, time.Second).ShouldNot(Receive())
 	stored, err := service.Status(t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())

@@ -153,8 +153,8 @@ func TestRequests_skippedAndDelete(t *testing.T) {
 	w.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 }
 
-// watch runs requests watch of one request, and returns how it ended. A watch that does not end fails the test.
-func (w *world) watch(ended chan<- string, id string, args ...string) {
+// watchRequest runs requests watch of one request, and returns how it ended. A watch that does not end fails the test.
+func (w *world) watchRequest(ended chan<- string, id string, args ...string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	printed, _, err := w.runIn(ctx, append([]string{"requests", "watch", "shop", id}, args...)...)
@@ -172,11 +172,11 @@ func TestRequests_watchEndsForAnAbsentRequest(t *testing.T) {
 	w.createSeveral()
 	for _, id := range []string{"absent", "of-another-project", "a/b"} {
 		ended := make(chan string, 1)
-		w.watch(ended, id)
+		w.watchRequest(ended, id)
 		w.Expect(ended).To(Receive(Equal("request " + id + ": not found")))
 	}
 	ended := make(chan string, 1)
-	go w.watch(ended, "pending")
+	go w.watchRequest(ended, "pending")
 	w.Consistently(ended, time.Second).ShouldNot(Receive())
 	w.Expect(w.kube.Delete(t.Context(), &verifyv1.VerificationRequest{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "verified"}})).To(Succeed())
 	w.Consistently(ended, time.Second).ShouldNot(Receive(), "that was another one")

@@ -32,8 +32,8 @@ type objects struct {
 	now    func() time.Time
 }
 
-// selector selects all requests of the project.
-func (o *objects) selector() []client.ListOption {
+// selectRequests selects all requests of the project.
+func (o *objects) selectRequests() []client.ListOption {
 	return []client.ListOption{
 		client.InNamespace(o.client.Project.Namespace), client.MatchingFields{projectField: o.client.Project.Name},
 	}
@@ -41,7 +41,7 @@ func (o *objects) selector() []client.ListOption {
 
 // List reads all objects of the project: the API server does not sort by time.
 func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error) {
-	found, _, err := o.readAll(ctx, query, o.selector())
+	found, _, err := o.readAll(ctx, query, o.selectRequests())
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ var errStaleWatch = errors.New("the watch is too old")
 
 // Watch follows the objects of the project.
 func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error {
-	return o.watch(ctx, objectWatch{
-		selector: o.selector(), query: query, show: show,
+	return o.watchObjects(ctx, objectWatch{
+		selector: o.selectRequests(), query: query, show: show,
 		listed:  func(int) error { return nil },
 		deleted: func() error { return nil },
 	})
@@ -113,8 +113,8 @@ func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podap
 // Follow follows one object of the project, with the rights of Watch.
 func (o *objects) Follow(ctx context.Context, id string, show func(podapi.Request) error) error {
 	wasThere := false
-	return o.watch(ctx, objectWatch{
-		selector: append(o.selector(), client.MatchingFields{projectField: o.client.Project.Name, nameField: id}), show: show,
+	return o.watchObjects(ctx, objectWatch{
+		selector: append(o.selectRequests(), client.MatchingFields{projectField: o.client.Project.Name, nameField: id}), show: show,
 		listed: func(count int) error {
 			if count == 0 {
 				return describeAbsence(id, wasThere)
@@ -137,8 +137,8 @@ type objectWatch struct {
 	deleted func() error
 }
 
-// watch begins again where the API server ends a watch.
-func (o *objects) watch(ctx context.Context, w objectWatch) error {
+// watchObjects begins again where the API server ends a watch.
+func (o *objects) watchObjects(ctx context.Context, w objectWatch) error {
 	seen, show := map[string]string{}, w.show
 	w.show = func(request podapi.Request) error {
 		state := stateOf(&request)

@@ -26,8 +26,8 @@ type eventBody struct {
 	Timestamp         time.Time `json:"timestamp"`
 }
 
-// deliver sends events that are due until ctx ends. One that fails is due again when its lease ends.
-func (s *server) deliver(ctx context.Context, fail func(error)) {
+// deliverEvents sends events that are due until ctx ends. One that fails is due again when its lease ends.
+func (s *server) deliverEvents(ctx context.Context, fail func(error)) {
 	events := make(chan dueEvent)
 	for range inFlight {
 		go s.sendEvents(ctx, events) // ends with ctx
@@ -66,8 +66,8 @@ func (s *server) sendEvents(ctx context.Context, events <-chan dueEvent) {
 			if err != nil {
 				panic(err) // our types can always be encoded
 			}
-			header := http.Header{"Content-Type": {"application/json"}, "X-Webhook-Signature": {sign(s.options.WebhookSecret, body)}}
-			if s.post(ctx, s.options.Receiver, body, header) == nil {
+			header := http.Header{"Content-Type": {"application/json"}, "X-Webhook-Signature": {signBody(s.options.WebhookSecret, body)}}
+			if s.postBody(ctx, s.options.Receiver, body, header) == nil {
 				_, _ = s.store.records.do(ctx, e.id) // the batcher fails with the server
 			}
 		}

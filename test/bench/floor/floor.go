@@ -73,10 +73,10 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s.store.start(ctx, fail)
 	if o.Receiver != "" {
-		go s.deliver(ctx, fail) // ends with ctx
+		go s.deliverEvents(ctx, fail) // ends with ctx
 	}
 	for range inFlight {
-		go s.reply(ctx) // ends with ctx
+		go s.sendReplies(ctx) // ends with ctx
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/verify/init", s.handleInit)
@@ -126,7 +126,7 @@ func (s *server) handleInit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text := textPart + one.code
-	answer(w, initAnswer{
+	writeAnswer(w, initAnswer{
 		RequestID: one.id, Link: "https://wa.me/4915113000000?text=" + strings.ReplaceAll(text, " ", "%20"), ExpectedText: text,
 		ExpiresIn: "600s", ExpiresAt: one.expires.UTC().Truncate(time.Second),
 	})
@@ -156,7 +156,7 @@ func (s *server) handleStatus(w http.ResponseWriter, r *http.Request) {
 		if found.verified != nil {
 			status.Status = "VERIFIED"
 		}
-		answer(w, status)
+		writeAnswer(w, status)
 	}
 }
 
@@ -186,7 +186,7 @@ type notification struct {
 
 func (s *server) handleMessage(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	mac := sign(s.options.AppSecret, body)
+	mac := signBody(s.options.AppSecret, body)
 	if err != nil || !hmac.Equal([]byte(r.Header.Get("X-Hub-Signature-256")), []byte("sha256="+mac)) {
 		http.Error(w, "", http.StatusUnauthorized)
 		return
@@ -198,7 +198,7 @@ func (s *server) handleMessage(w http.ResponseWriter, r *http.Request) {
 	for _, entry := range all.Entry {
 		for _, change := range entry.Changes {
 			for _, message := range change.Value.Messages {
-				if err := s.take(r.Context(), message.From, message.Text.Body); err != nil {
+				if err := s.takeMessage(r.Context(), message.From, message.Text.Body); err != nil {
 					http.Error(w, "", http.StatusServiceUnavailable)
 					return
 				}
@@ -207,8 +207,8 @@ func (s *server) handleMessage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take verifies the number of a message with a code, and replies.
-func (s *server) take(ctx context.Context, from, text string) error {
+// takeMessage verifies the number of a message with a code, and replies.
+func (s *server) takeMessage(ctx context.Context, from, text string) error {
 	_, code, found := strings.Cut(text, textPart)
 	if !found {
 		return nil
@@ -223,20 +223,20 @@ func (s *server) take(ctx context.Context, from, text string) error {
 	return nil
 }
 
-// reply posts replies, whose outcome does not matter.
-func (s *server) reply(ctx context.Context) {
+// sendReplies posts replies, whose outcome does not matter.
+func (s *server) sendReplies(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case to := <-s.replies:
 			body := fmt.Appendf(nil, `{"messaging_product":"whatsapp","to":%q,"type":"text","text":{"body":"Your number is verified."}}`, to)
-			_ = s.post(ctx, s.options.Graph, body, http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer token"}})
+			_ = s.postBody(ctx, s.options.Graph, body, http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer token"}})
 		}
 	}
 }
 
-func (s *server) post(ctx context.Context, url string, body []byte, header http.Header) error {
+func (s *server) postBody(ctx context.Context, url string, body []byte, header http.Header) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("make call: %w", err)
@@ -256,7 +256,7 @@ func (s *server) post(ctx context.Context, url string, body []byte, header http.
 	return nil
 }
 
-func answer(w http.ResponseWriter, content any) {
+func writeAnswer(w http.ResponseWriter, content any) {
 	body, err := json.Marshal(content)
 	if err != nil {
 		panic(err) // our types can always be encoded
@@ -265,8 +265,8 @@ func answer(w http.ResponseWriter, content any) {
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
-// sign returns the HMAC-SHA256 in hex.
-func sign(secret string, body []byte) string {
+// signBody returns the HMAC-SHA256 in hex.
+func signBody(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return hex.EncodeToString(mac.Sum(nil))

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	database, err := pgserver.Start(t.Context(), pgserver.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = database.Stop() })
-	replies, events := receive(t), receive(t)
+	replies, events := startReceiver(t), startReceiver(t)
 	reserved, err := ports.Reserve()
 	g.Expect(err).NotTo(HaveOccurred())
 	o := Options{
@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	}
 	send := func(from, secret string) int {
 		body := `{"entry":[{"changes":[{"value":{"messages":[{"from":"` + from + `","text":{"body":"` + begun.ExpectedText + `"}}]}}]}]}`
-		status, _, err := do(http.MethodPost, "/hooks/whatsapp", http.Header{"X-Hub-Signature-256": {"sha256=" + sign(secret, []byte(body))}}, body)
+		status, _, err := do(http.MethodPost, "/hooks/whatsapp", http.Header{"X-Hub-Signature-256": {"sha256=" + signBody(secret, []byte(body))}}, body)
 		g.Expect(err).NotTo(HaveOccurred())
 		return status
 	}
@@ -87,7 +87,7 @@ type receiver struct {
 	bodies chan string
 }
 
-func receive(t *testing.T) *receiver {
+func startReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{bodies: make(chan string, 10)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, call *http.Request) {
