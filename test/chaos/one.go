@@ -36,17 +36,21 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 		return err
 	}
 	var (
-		counts tally
-		lines  strings.Builder
+		counts   tally
+		lines    strings.Builder
+		violated []string
 	)
 	fmt.Fprintf(&lines, "%s:\n", store)
 	for _, v := range judge.Judge(evidence) {
 		counts.add(v)
 		printVerdict(&lines, v)
+		if summary := v.Summary(); summary != "" {
+			violated = append(violated, summary)
+		}
 	}
 	out.add(counts, lines.String())
 	if counts.failed > 0 {
-		return fmt.Errorf("%d invariants violated; ledgers and logs are in %s", counts.failed, t.dir)
+		return fmt.Errorf("%d invariants violated; ledgers and logs are in %s\n%s", counts.failed, t.dir, strings.Join(violated, "\n"))
 	}
 	if o.keep {
 		return nil

@@ -162,6 +162,7 @@ func TestJudge_goodEvidence(t *testing.T) {
 	g := NewWithT(t)
 	for _, v := range judge.Judge(goodEvidence()) {
 		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
+		g.Expect(v.Summary()).To(BeEmpty())
 	}
 }
 
@@ -363,6 +364,7 @@ func TestJudge_forgeries(t *testing.T) {
 					if v.Name == name {
 						g := NewWithT(t)
 						g.Expect(v.OK()).To(BeFalse())
+						g.Expect(v.Summary()).To(And(HavePrefix(v.Name+": "), Not(ContainSubstring("\n"))))
 						g.Expect(v.Violations).NotTo(BeEmpty())
 					}
 				}

@@ -34,6 +34,19 @@ func (v *Verdict) OK() bool { return v.Looked > 0 && v.Count == 0 }
 // Skipped reports whether there was nothing to test an optional invariant on.
 func (v *Verdict) Skipped() bool { return v.Optional && v.Looked == 0 && v.Count == 0 }
 
+// Summary returns the first contradiction on one line, for the end of a report; empty if there is none.
+func (v *Verdict) Summary() string {
+	switch {
+	case v.OK(), v.Skipped():
+		return ""
+	case v.Count == 0:
+		return v.Name + ": there was nothing to check"
+	default:
+		first, _, _ := strings.Cut(v.Violations[0], "\n")
+		return fmt.Sprintf("%s: %d violations, the first: %s", v.Name, v.Count, first)
+	}
+}
+
 // violatedAboutf records a contradiction about a request at a time. The first few get the ledger lines that show it.
 func (v *Verdict) violatedAboutf(e *Evidence, id string, at time.Time, format string, args ...any) {
 	if v.Count < maxChains {
