@@ -62,6 +62,8 @@ type Proxy struct {
 	order   *order // nil if writes meet no fault
 	spoiled tcpline.Hits
 	watches watches
+
+	unanswered unanswered
 }
 
 // order is a fault that writes meet until it is withdrawn.
@@ -172,12 +174,12 @@ func (p *Proxy) countSpoiled(verb string, r *http.Request) int {
 func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request) {
 	verb := p.writeVerb(r)
 	if verb == "" {
-		p.pass.ServeHTTP(w, r)
+		p.forwardCall(w, r)
 		return
 	}
 	o := p.chooseOrder(verb)
 	if o == nil {
-		p.pass.ServeHTTP(w, r)
+		p.forwardCall(w, r)
 		return
 	}
 	defer o.open.Done()

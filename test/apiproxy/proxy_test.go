@@ -122,6 +122,7 @@ func TestProxy(t *testing.T) {
 	t.Run("lagsBehind", w.testLagsBehind)
 	t.Run("repeatsOldStates", w.testRepeatsOldStates)
 	t.Run("repeatsWhatIsKnown", w.testRepeatsWhatIsKnown)
+	t.Run("notesWhatIsNotAnswered", w.testNotesWhatIsNotAnswered)
 }
 
 func (w *fixture) testPassesOn(t *testing.T) {
@@ -279,4 +280,29 @@ func (w *fixture) testLagsBehind(t *testing.T) {
 	w.proxy.LagWatches(0)
 	g.Eventually(watch.ResultChan()).WithTimeout(patience).Should(Receive())
 	g.Expect(w.proxy.Late()).To(BeNumerically(">=", 1))
+}
+
+// testNotesWhatIsNotAnswered has a client give up a call that a frozen API server does not answer.
+func (w *fixture) testNotesWhatIsNotAnswered(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	_, err := w.direct.Create(ctx, newLease("waiting"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = w.leases.Get(ctx, "waiting", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.proxy.Unanswered()).To(BeEmpty(), "it was answered")
+
+	thaw, err := w.plane.FreezeAPIServer()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(thaw()).To(Succeed()) }()
+	began := time.Now()
+	patient, cancel := context.WithTimeout(ctx, 2*apiproxy.MinUnanswered)
+	defer cancel()
+	_, err = w.leases.Get(patient, "waiting", metav1.GetOptions{})
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	g.Eventually(w.proxy.Unanswered).WithTimeout(patience).Should(HaveLen(1))
+	call := w.proxy.Unanswered()[0]
+	g.Expect(call.Resource + " " + call.Object).To(Equal("leases waiting"))
+	g.Expect(call.Client).NotTo(BeEmpty())
+	g.Expect(call.From).To(BeTemporally(">", began))
+	g.Expect(call.Until.Sub(call.From)).To(BeNumerically(">=", apiproxy.MinUnanswered))
 }

@@ -124,8 +124,19 @@ func (l *lines) routeAPIServer(config *rest.Config) error {
 	return nil
 }
 
-// requests is the resource whose calls are broken.
-const requests = "verificationrequests"
+// The resources of an API server: the calls of requests are broken.
+const (
+	requests = "verificationrequests"
+	leases   = "leases"
+)
+
+// unanswered returns the calls that the API server did not answer of itself; none if the store is a database.
+func (l *lines) unanswered() []apiproxy.Unanswered {
+	if l.calls == nil {
+		return nil
+	}
+	return l.calls.Unanswered()
+}
 
 // clearFaults ends every fault of the network.
 func (l *lines) clearFaults() {

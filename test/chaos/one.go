@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 	"github.com/phoneproof/phoneproof/test/system"
 )
@@ -105,7 +107,28 @@ func (t *trial) runLoad(ctx context.Context) error {
 	if err = errors.Join(err, i.checkMissing(), t.lines.checkNames()); err != nil {
 		return err
 	}
-	return errors.Join(t.roster.awaitReady(ctx), t.awaitQuiet(ctx), t.saveFinalState(ctx))
+	return errors.Join(t.roster.awaitReady(ctx), t.awaitQuiet(ctx), t.saveUnanswered(), t.saveFinalState(ctx))
+}
+
+// saveUnanswered adds to the faults what an API server did not answer of itself: a call about a request, or about the lease, which every
+// request depends on.
+func (t *trial) saveUnanswered() error {
+	for _, call := range t.lines.unanswered() {
+		f := ledger.Fault{
+			Kind: string(schedule.NoAnswer), From: call.From, Until: call.Until, Victims: []string{cmp.Or(call.Client, ledger.Everyone)},
+		}
+		switch call.Resource {
+		case requests:
+			f.Request = call.Object
+		case leases:
+		default:
+			continue
+		}
+		if err := t.faults.Append(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scheduleOptions returns the options for the faults that the store can have.

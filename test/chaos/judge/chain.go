@@ -46,7 +46,7 @@ func (e *Evidence) evidenceLines(id string, around time.Time) []string {
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at.Sub(around).Abs(), b.at.Sub(around).Abs()) })
 	more := max(0, len(lines)-maxChain)
-	lines = append(lines[:len(lines)-more:len(lines)-more], e.faultsNear(lines, around)...)
+	lines = append(lines[:len(lines)-more:len(lines)-more], e.faultsNear(id, lines, around)...)
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	shown := make([]string, 0, len(lines)+1)
 	for _, l := range lines {
@@ -58,9 +58,9 @@ func (e *Evidence) evidenceLines(id string, around time.Time) []string {
 	return shown
 }
 
-// faultsNear returns the faults that could have affected what happened around a time, or any of the events, if their
+// faultsNear returns the faults that could have affected what happened to a request around a time, or any of the events, if their
 // kind and victim fit.
-func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
+func (e *Evidence) faultsNear(id string, lines []line, around time.Time) []line {
 	var near []line
 	reach := e.Times.Attempt + e.Times.Record + attemptTail(e.Times)
 	times := []time.Time{around}
@@ -70,6 +70,9 @@ func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
 		}
 	}
 	for _, f := range e.Faults {
+		if f.Request != "" && f.Request != id {
+			continue
+		}
 		if slices.ContainsFunc(times, func(t time.Time) bool { return f.From.Before(t.Add(reach)) && f.Until.Add(reach).After(t) }) {
 			near = append(near, line{f.From, ledger.FaultFile, f})
 		}

@@ -73,6 +73,8 @@ var effects = map[schedule.Kind]map[effect]tail{
 	// The connection to the API server is also used for the lease.
 	schedule.CutWrite:  {unrecorded: noTail, late: attemptTail},
 	schedule.CutStored: {unrecorded: noTail, late: attemptTail},
+	// What is not answered in time is given up, and the term as well if it is the lease.
+	schedule.NoAnswer: {unrecorded: noTail, late: attemptTail},
 	// What the line to the receiver holds up has no answer, and arrives when the attempt has ended.
 	schedule.CutSink:  {unanswered: noTail},
 	schedule.HoleSink: {unanswered: arrivalTail, unseen: arrivalTail, held: arrivalTail},
@@ -92,13 +94,13 @@ type Times struct {
 	Fresh time.Duration
 }
 
-// explainEffect returns the kind of the first fault that has the effect, hit the process, began before to and had not
-// ended, including its tail, before from; empty if there is none.
-func (e *Evidence) explainEffect(by effect, process string, from, to time.Time) string {
+// explainEffect returns the kind of the first fault that has the effect, hit what the process did for the request, began before to and
+// had not ended, including its tail, before from; empty if there is none.
+func (e *Evidence) explainEffect(by effect, process, request string, from, to time.Time) string {
 	for i := range e.Faults {
 		f := &e.Faults[i]
 		lasts := e.tailOf(f, by)
-		if lasts != nil && f.Hit(process) && !f.From.After(to) && !f.Until.Add(lasts(e.Times)).Before(from) {
+		if lasts != nil && f.Hit(process, request) && !f.From.After(to) && !f.Until.Add(lasts(e.Times)).Before(from) {
 			return f.Kind
 		}
 	}
@@ -129,7 +131,7 @@ func hitsShare(kind schedule.Kind) bool {
 func (e *Evidence) recordedBy(d *ledger.Delivery) time.Time {
 	over := d.At.Add(e.Times.Attempt)
 	heard := d.Answered.Add(transit)
-	if !d.Answered.IsZero() && heard.Before(over) && e.explainEffect(unanswered, d.Process, d.At, d.Answered) == "" {
+	if !d.Answered.IsZero() && heard.Before(over) && e.explainEffect(unanswered, d.Process, d.Request, d.At, d.Answered) == "" {
 		over = heard
 	}
 	return over.Add(e.Times.Record)
@@ -142,7 +144,7 @@ func (e *Evidence) beganAt(d *ledger.Delivery) time.Time {
 	seconds, err := strconv.ParseInt(d.Stamp, 10, 64)
 	began := time.Unix(seconds, 0)
 	if err == nil && began.Before(d.At) &&
-		(d.At.Sub(began) < e.Times.Attempt+time.Second || e.explainEffect(held, d.Process, d.At, began.Add(time.Second)) != "") {
+		(d.At.Sub(began) < e.Times.Attempt+time.Second || e.explainEffect(held, d.Process, d.Request, d.At, began.Add(time.Second)) != "") {
 		return began
 	}
 	return d.At
@@ -155,7 +157,7 @@ func (e *Evidence) explainLoss(d *ledger.Delivery, again time.Time) string {
 	if !again.IsZero() && again.Before(due) {
 		due = again
 	}
-	return e.explainEffect(unrecorded, d.Process, e.beganAt(d), due)
+	return e.explainEffect(unrecorded, d.Process, d.Request, e.beganAt(d), due)
 }
 
 // explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state
@@ -167,7 +169,7 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 		if kind := e.explainLoss(first, second.At); kind != "" {
 			return kind
 		}
-		if kind := e.explainEffect(late, second.Process, second.At, first.At); kind != "" {
+		if kind := e.explainEffect(late, second.Process, second.Request, second.At, first.At); kind != "" {
 			return kind
 		}
 	}
@@ -183,10 +185,10 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 // explainLate returns the kind of fault because of which a delivery came after a state that it contradicts: it held up
 // the delivery since before that state was committed.
 func (e *Evidence) explainLate(d *ledger.Delivery, after *ledger.Change) string {
-	if kind := e.explainEffect(late, d.Process, d.At, commitTime(after)); kind != "" {
+	if kind := e.explainEffect(late, d.Process, d.Request, d.At, commitTime(after)); kind != "" {
 		return kind
 	}
-	return e.explainEffect(held, d.Process, d.At, commitTime(after))
+	return e.explainEffect(held, d.Process, d.Request, d.At, commitTime(after))
 }
 
 // explainAttempt returns the kind of fault because of which the record of an attempt differs from what the receiver
@@ -198,10 +200,10 @@ func (e *Evidence) explainAttempt(t *attempt) (kind string, needed bool) {
 	case t.record.Code != 0: // an answer that the receiver did not give
 		return "", true
 	case len(t.sent) == 0:
-		return e.explainEffect(unseen, "", t.record.Tried.Add(-e.Times.Attempt), t.record.Tried), true
+		return e.explainEffect(unseen, "", t.record.ID, t.record.Tried.Add(-e.Times.Attempt), t.record.Tried), true
 	}
 	for _, d := range t.sent {
-		if kind = e.explainEffect(unanswered, d.Process, d.At, t.record.Tried); kind != "" {
+		if kind = e.explainEffect(unanswered, d.Process, d.Request, d.At, t.record.Tried); kind != "" {
 			break
 		}
 	}

@@ -27,6 +27,13 @@ func newShareFault(kind schedule.Kind, from, until float64, operation string, vi
 	return f
 }
 
+// newNoAnswer returns a call that was not answered, about a request, or about the lease if that is empty.
+func newNoAnswer(from, until float64, request, victim string) ledger.Fault {
+	f := fault(schedule.NoAnswer, from, until, victim)
+	f.Request = request
+	return f
+}
+
 // sendAgain adds a delivery of the event of "proven".
 func sendAgain(seconds float64, process string) func(*judge.Evidence) {
 	return func(e *judge.Evidence) {
@@ -61,8 +68,10 @@ var deviations = map[string]struct {
 			newShareFault(schedule.RefuseCommit, 3, 4, "update"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-1"),
 			newShareFault(schedule.CutStore, 3, 4, "update", "first-1"),
 			newShareFault(schedule.CutWrite, 3, 4, "update"), newShareFault(schedule.CutStored, 3, 4, "update", "first-1"),
+			newNoAnswer(3.55, 5, "proven", "first-1"), newNoAnswer(2, 3.55, "", "first-1"),
 		},
 		[]ledger.Fault{
+			newNoAnswer(3.55, 5, "expired", "first-1"), newNoAnswer(3.55, 5, "proven", "first-2"), newNoAnswer(3.7, 5, "proven", "first-1"),
 			fault(schedule.Kill, 3.55, 3.56, "first-2"), fault(schedule.Kill, 0.1, 0.4, "first-1"), fault(schedule.Kill, 3.7, 3.7, "first-1"),
 			fault(schedule.Kill, 2.8, 2.9, "first-1"), // before it was sent
 			fault(schedule.RotateKey, 3, 4), fault(schedule.DelaySink, 3, 4), fault(schedule.CutSink, 3, 4), fault("unheard-of", 3, 4),

@@ -226,9 +226,14 @@ type Fault struct {
 	Up   time.Time `json:"up,omitzero"`
 	// Hits counts what it hit, by operation, for faults that hit a share: transactions, writes, events.
 	Hits map[string]int `json:"hits,omitempty"`
+	// Request is the only request that it hit; empty if it hit all.
+	Request string `json:"request,omitempty"`
 }
 
-// Hit reports whether the fault hit a process. An unknown process may be any victim.
-func (f *Fault) Hit(process string) bool {
+// Hit reports whether the fault hit what a process did for a request. An unknown process may be any victim.
+func (f *Fault) Hit(process, request string) bool {
+	if f.Request != "" && f.Request != request {
+		return false
+	}
 	return slices.Contains(f.Victims, Everyone) || slices.Contains(f.Victims, process) || process == "" && len(f.Victims) > 0
 }

@@ -60,6 +60,10 @@ func OfAPIServer() []Kind {
 	return []Kind{FailWrite, FailStored, CutWrite, CutStored, Conflict, LagWatch, RepeatWatch}
 }
 
+// NoAnswer is not injected but seen: of itself the store, or the machine, was too busy to answer a process about a request, or about
+// its lease, before the process gave up.
+const NoAnswer Kind = "no-answer"
+
 // Kills reports whether the kind ends processes by kill -9.
 func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
 

@@ -1,0 +1,4 @@
+package apiproxy
+
+// MinUnanswered is for the tests of this package.
+const MinUnanswered = minUnanswered
