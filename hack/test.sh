@@ -16,6 +16,8 @@ tool=(go tool -modfile=hack/tools/go.mod)
 timeout=${TEST_TIMEOUT:-30m}
 read -ra race <<<"${RACE-}"
 read -ra flags <<<"${TEST_FLAGS-}"
+# Each package is linked anew: without what debuggers read that takes a third less.
+link=-ldflags=-w
 # The time for an Eventually without a timeout of its own: not the second that Gomega assumes, which a busy machine needs.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 
@@ -55,7 +57,7 @@ touch $out/go.json $out/integration.txt
 # run_specs prints what the ginkgo command prints, and as an event for testcount.awk whether it failed.
 run_specs() {
 	local result=pass
-	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${race[@]}" -vet=off -timeout="$timeout" --randomize-all --fail-on-empty \
+	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${race[@]}" -vet=off $link -timeout="$timeout" --randomize-all --fail-on-empty \
 		--label-filter="$labels" ./test/integration </dev/null || result=fail
 	printf '{"Action":"%s"}\n' $result
 }
@@ -68,7 +70,7 @@ if [[ -n $specs ]]; then
 fi
 if ((${#packages[@]} > 0)); then
 	start_group "${tool[@]}" gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile=$out/go.json -- \
-		-vet=off -p="$packages_at_once" -shuffle=on -timeout="$timeout" "${race[@]}" "${flags[@]}" "${packages[@]}" </dev/null
+		-vet=off $link -p="$packages_at_once" -shuffle=on -timeout="$timeout" "${race[@]}" "${flags[@]}" "${packages[@]}" </dev/null
 	wait $! || status=1
 fi
 wait
@@ -76,7 +78,7 @@ groups=()
 if [[ -n $specs && -n ${race[*]} && -z ${1:-} ]]; then
 	# What the race detector would falsify: it keeps memory of its own, and empties pools.
 	"${tool[@]}" gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile=$out/measured.json -- \
-		-vet=off -timeout="$timeout" -run='^Test(Costs|Allocations)' ./internal/boundedhttp ./internal/httpapi </dev/null || status=1
+		-vet=off $link -timeout="$timeout" -run='^Test(Costs|Allocations)' ./internal/boundedhttp ./internal/httpapi </dev/null || status=1
 fi
 if [[ -n $specs && -z ${1:-} ]]; then
 	# Modules of their own, without anything to race.
