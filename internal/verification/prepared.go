@@ -54,6 +54,8 @@ func comparableRune(r rune) rune {
 // countedRune returns the rune, or -1 if it does not count.
 func countedRune(r rune) rune {
 	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9': // most of them: tables take much longer
+		return r
 	case r >= 'ʹ' && r <= 'ʿ', r == '−': // apostrophes that are letters, and a dash that is mathematics
 		return -1
 	case unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.P, unicode.Sk,
