@@ -14,8 +14,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// takeProfile measures once more, for no figure, and stores a CPU profile of the process from when the load begins; see
-// startProfile.
+// takeProfile measures once more and stores a CPU profile of the process from when the load begins; see startProfile. It adds rows of
+// where the time of that round was used, if the work says what each call cost.
 func (b *bench) takeProfile(ctx context.Context, name string, r *system.Replica, work side) error {
 	if err := os.MkdirAll(b.profilesDir(), 0o755); err != nil {
 		return err
@@ -23,9 +23,11 @@ func (b *bench) takeProfile(ctx context.Context, name string, r *system.Replica,
 	begun := make(chan struct{})
 	b.begun = sync.OnceFunc(func() { close(begun) })
 	defer func() { b.begun = nil }()
+	file := filepath.Join(b.profilesDir(), name+".pprof")
+	var found sample
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		_, err := work(ctx, b.rounds)
+	group.Go(func() (err error) {
+		found, err = work(ctx, b.rounds)
 		return err
 	})
 	group.Go(func() error {
@@ -35,10 +37,21 @@ func (b *bench) takeProfile(ctx context.Context, name string, r *system.Replica,
 			return ctx.Err()
 		}
 		url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", r.Profiles, int(b.length.Seconds()))
-		return downloadFile(ctx, url, filepath.Join(b.profilesDir(), name+".pprof"))
+		return downloadFile(ctx, url, file)
 	})
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("profile %s: %w", name, err)
+	}
+	each, measured := found[keyServer]
+	if !measured {
+		return nil
+	}
+	shares, err := readShares(file)
+	if err != nil {
+		return err
+	}
+	for _, where := range places {
+		b.addRow(row{figure: fmt.Sprintf("%s, CPU for each, the server, %s", name, where), unit: "µs", ours: series{shares[where] * each}})
 	}
 	return nil
 }
