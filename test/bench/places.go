@@ -73,12 +73,13 @@ func findPlace(stack []string) place {
 		return inKernel
 	}
 	for _, name := range stack {
-		for prefix, where := range map[string]place{
-			"github.com/phoneproof/": inPhoneProof, "net/http.": inHTTP, "net/http/": inHTTP, "github.com/jackc/": inPGX,
-		} {
-			if strings.HasPrefix(name, prefix) {
-				return where
-			}
+		switch {
+		case strings.HasPrefix(name, "github.com/phoneproof/"):
+			return inPhoneProof
+		case strings.HasPrefix(name, "net/http.") || strings.HasPrefix(name, "net/http/"):
+			return inHTTP
+		case strings.HasPrefix(name, "github.com/jackc/"):
+			return inPGX
 		}
 	}
 	return inScheduler
