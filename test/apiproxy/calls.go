@@ -30,11 +30,25 @@ func (p *Proxy) writeVerb(r *http.Request) string {
 	}
 }
 
-// isAboutResource reports whether a call is about the resource: /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/status]].
+// isAboutResource reports whether a call is about the resource.
 func (p *Proxy) isAboutResource(r *http.Request) bool {
+	resource, _ := splitPath(r.URL.Path)
+	return resource == p.resource
+}
+
+// splitPath returns the resource and the object of a path of the form /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/OBJECT[/status]].
+// Both are empty for another path.
+func splitPath(path string) (resource, object string) {
 	const place = 6
-	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	return len(parts) >= place && parts[0] == "apis" && parts[place-1] == p.resource
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case len(parts) < place || parts[0] != "apis":
+		return "", ""
+	case len(parts) == place:
+		return parts[place-1], ""
+	default:
+		return parts[place-1], parts[place]
+	}
 }
 
 // isInformerWatch reports whether a call is the watch of an informer, which lasts for minutes. A read that is made as a watch

@@ -2,12 +2,11 @@ package apiproxy
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
 
-// Unanswered is a call about one object that the API server itself did not answer: the client gave it up, or the response was 5xx.
+// Unanswered is a call about one object that was forwarded and not answered: the client gave it up, or the response was 5xx.
 type Unanswered struct {
 	// Client is the name of the caller; Resource and Object name what the call was about.
 	Client, Resource, Object string
@@ -23,7 +22,7 @@ type unanswered struct {
 	list []Unanswered
 }
 
-// Unanswered returns the calls so far that the API server did not answer, without those that a fault of the proxy hit.
+// Unanswered returns the calls so far that were forwarded and not answered. Calls that a fault of the proxy hit are not among them.
 func (p *Proxy) Unanswered() []Unanswered {
 	p.unanswered.mu.Lock()
 	defer p.unanswered.mu.Unlock()
@@ -50,17 +49,6 @@ func (p *Proxy) forwardCall(w http.ResponseWriter, r *http.Request) {
 		p.unanswered.list = append(p.unanswered.list, call)
 	}()
 	p.pass.ServeHTTP(answer, r)
-}
-
-// splitPath returns the resource and the object of a path such as /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/OBJECT/status;
-// both are empty if it names no object.
-func splitPath(path string) (resource, object string) {
-	const place = 6
-	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	if len(parts) <= place || parts[0] != "apis" {
-		return "", ""
-	}
-	return parts[place-1], parts[place]
 }
 
 // codeWriter notes the status code of a response.
