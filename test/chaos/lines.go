@@ -130,8 +130,8 @@ const (
 	leases   = "leases"
 )
 
-// unanswered returns the calls that the API server did not answer of itself; none if the store is a database.
-func (l *lines) unanswered() []apiproxy.Unanswered {
+// listUnanswered returns the calls that the API server did not answer; none if the store is a database.
+func (l *lines) listUnanswered() []apiproxy.Unanswered {
 	if l.calls == nil {
 		return nil
 	}

@@ -110,10 +110,10 @@ func (t *trial) runLoad(ctx context.Context) error {
 	return errors.Join(t.roster.awaitReady(ctx), t.awaitQuiet(ctx), t.saveUnanswered(), t.saveFinalState(ctx))
 }
 
-// saveUnanswered adds to the faults what an API server did not answer of itself: a call about a request, or about the lease, which every
-// request depends on.
+// saveUnanswered adds the calls that an API server did not answer to the faults: those about a request, and those about the lease, which
+// all requests depend on.
 func (t *trial) saveUnanswered() error {
-	for _, call := range t.lines.unanswered() {
+	for _, call := range t.lines.listUnanswered() {
 		f := ledger.Fault{
 			Kind: string(schedule.NoAnswer), From: call.From, Until: call.Until, Victims: []string{cmp.Or(call.Client, ledger.Everyone)},
 		}

@@ -73,7 +73,7 @@ var effects = map[schedule.Kind]map[effect]tail{
 	// The connection to the API server is also used for the lease.
 	schedule.CutWrite:  {unrecorded: noTail, late: attemptTail},
 	schedule.CutStored: {unrecorded: noTail, late: attemptTail},
-	// What is not answered in time is given up, and the term as well if it is the lease.
+	// A call that is not answered in time is given up. If it is about the lease, the term ends.
 	schedule.NoAnswer: {unrecorded: noTail, late: attemptTail},
 	// What the line to the receiver holds up has no answer, and arrives when the attempt has ended.
 	schedule.CutSink:  {unanswered: noTail},
@@ -112,6 +112,8 @@ func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
 	switch kind := schedule.Kind(f.Kind); {
 	case kind == schedule.CutStore && e.Kubernetes: // its traffic is encrypted: what was cut is unknown and may be the lease
 		return map[effect]tail{unrecorded: noTail, late: attemptTail}[by]
+	case by == late && f.Request != "": // the term goes on
+		return nil
 	case by == unrecorded && hitsShare(kind) && f.Hits[recording] == 0:
 		return nil
 	default:

@@ -97,8 +97,11 @@ var deviations = map[string]struct {
 	},
 	"sent after it was delivered": {
 		"I6", sendAgain(6, "first-1"),
-		[]ledger.Fault{fault(schedule.Freeze, 3.9, 5.5, "first-1"), fault(schedule.HoleSink, 2, 5.5)},
 		[]ledger.Fault{
+			fault(schedule.Freeze, 3.9, 5.5, "first-1"), fault(schedule.HoleSink, 2, 5.5), newNoAnswer(3.9, 5.5, "", "first-1"),
+		},
+		[]ledger.Fault{
+			newNoAnswer(3.9, 5.5, "proven", "first-1"), newNoAnswer(3.9, 5.5, "", "first-2"),
 			fault(schedule.Freeze, 4.5, 5.9, "first-1"), fault(schedule.Freeze, 3.9, 5.5, "first-2"), fault(schedule.HoleSink, 2, 4.5),
 			fault(schedule.Kill, 3.9, 3.9, "first-1"),
 		},

@@ -171,6 +171,9 @@ func TestJudge_nothing(t *testing.T) {
 	for _, v := range judge.Judge(&judge.Evidence{}) {
 		g.Expect(v.OK()).To(BeFalse(), v.Name)
 		g.Expect(v.Skipped()).To(Equal(v.Name == "O"), v.Name)
+		if !v.Skipped() {
+			g.Expect(v.Summary()).To(HavePrefix(v.Name + ": "))
+		}
 	}
 }
 

@@ -60,8 +60,8 @@ func OfAPIServer() []Kind {
 	return []Kind{FailWrite, FailStored, CutWrite, CutStored, Conflict, LagWatch, RepeatWatch}
 }
 
-// NoAnswer is not injected but seen: of itself the store, or the machine, was too busy to answer a process about a request, or about
-// its lease, before the process gave up.
+// NoAnswer is observed, not injected: the API server did not answer a call about a request, or about the lease, before the process gave
+// up, as on a busy machine.
 const NoAnswer Kind = "no-answer"
 
 // Kills reports whether the kind ends processes by kill -9.
