@@ -90,6 +90,30 @@ var _ = Describe("Faults", func() {
 		Expect(a.Read(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	})
 
+	It("knows its own decision when the event of it was delivered before the decision is read again", func(ctx SpecContext) {
+		id := create(ctx, b)
+		var once sync.Once
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (response *http.Response, err error) {
+			if verb == "update" {
+				once.Do(func() {
+					_, err = lose(forward)
+					update(ctx, a, id, attempt(true))
+				})
+			}
+			if err != nil {
+				return nil, err
+			}
+			return forward()
+		})
+		decisions := 0
+		verified := update(ctx, b, id, func(r *verification.Request, now time.Time) error {
+			decisions++
+			return verifyNow(r, now)
+		})
+		Expect(decisions).To(Equal(1), "the second one would take it for another's, which is not counted and not answered")
+		Expect(verified).To(And(HaveField("Phase", verification.Verified), HaveField("Delivery.Attempts", 1)))
+	})
+
 	DescribeTable("finds out what became of writes that are stored and answered with a failure", func(ctx SpecContext, code int) {
 		// As by a load balancer whose connection to the API server broke after it had sent the write.
 		failed := func(r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {

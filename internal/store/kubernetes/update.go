@@ -154,12 +154,27 @@ func originOf(current *entry, sent []unconfirmedWrite) *entry {
 		return nil
 	}
 	for _, a := range sent {
-		if current.UID == a.origin.UID && current.ResourceVersion != a.origin.ResourceVersion &&
-			sameState(current.request, a.intended) && (a.intended.Phase.Final() || a.intended.WrongCodes == a.origin.request.WrongCodes) {
+		if current.UID == a.origin.UID && current.ResourceVersion != a.origin.ResourceVersion && a.ledTo(current) &&
+			(a.intended.Phase.Final() || a.intended.WrongCodes == a.origin.request.WrongCodes) {
 			return a.origin
 		}
 	}
 	return nil
+}
+
+// ledTo reports whether the write led to the current state. The event of what it decided may have been delivered since.
+func (w *unconfirmedWrite) ledTo(current *entry) bool {
+	if sameState(current.request, w.intended) {
+		return true
+	}
+	decided := withoutDelivery(w.intended)
+	return !sameState(decided, withoutDelivery(w.origin.request)) && sameState(decided, withoutDelivery(current.request))
+}
+
+// withoutDelivery returns a state without what only the delivery of its event writes.
+func withoutDelivery(r verification.Request) verification.Request {
+	r.Delivery, r.EarlierAttempts, r.Redelivered, r.Epoch = verification.Delivery{}, nil, "", 0
+	return r
 }
 
 // sameState reports whether two states differ in nothing but their versions.
