@@ -80,7 +80,8 @@ func New(o Options) (*Metrics, error) {
 	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "phoneproof_session_proofs_total",
 		Help: "Verifications with assurance SESSION, by step: started, proven (the message came), confirmed (VERIFIED), wrong_code, " +
-			"tries_used_up, declined (Not me) and canceled (on the page). Each step counts once, at the replica that stored it.",
+			"tries_used_up, declined (Not me) and canceled (on the page). Each step counts once, at the replica that stored it, or not at all if " +
+			"that replica did not hear of it in time.",
 	}, []string{"step"})
 	tests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "phoneproof_test_requests_total",

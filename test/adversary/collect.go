@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/test/adversary/ledger"
 	chaosledger "github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
@@ -144,12 +145,15 @@ func (t *trial) readLedger() ([]ledger.Record, error) {
 	return ledger.Read(filepath.Join(t.dir, ledger.File))
 }
 
-// sessionCounter counts the steps of requests at level Session, by step.
-const sessionCounter = "phoneproof_session_proofs_total"
+// The counters of the replicas: of the steps of requests at level Session, by step, and of messages, by outcome.
+const (
+	sessionCounter = "phoneproof_session_proofs_total"
+	messageCounter = "phoneproof_messages_total"
+)
 
 // readCounters records the sums of the replicas' counters.
 func (t *trial) readCounters(ctx context.Context) error {
-	sums := map[string]int{}
+	sums, failed := map[string]int{}, 0
 	for _, r := range t.replicas {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Health+"/metrics", nil)
 		if err != nil {
@@ -167,10 +171,18 @@ func (t *trial) readCounters(ctx context.Context) error {
 		for _, m := range families[sessionCounter].GetMetric() {
 			sums[m.GetLabel()[0].GetValue()] += int(m.GetCounter().GetValue())
 		}
+		for _, m := range families[messageCounter].GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "outcome" && l.GetValue() == string(messenger.OutcomeFailed) {
+					failed += int(m.GetCounter().GetValue())
+				}
+			}
+		}
 	}
 	for step, count := range sums {
 		t.record(ledger.Record{Kind: ledger.Counted, Result: step, Count: count})
 	}
+	t.record(ledger.Record{Kind: ledger.Failed, Count: failed})
 	return nil
 }
 

@@ -63,7 +63,7 @@ func soundRun() *judge.Evidence {
 		begun(ledger.Attacker, refuse, "5"), messaged(refuse),
 		{Kind: ledger.Declined, Request: refuse, Number: "5", Result: "EXPIRED", Hint: "DECLINED", At: start.Add(time.Second)},
 		{Kind: ledger.Event, Request: refuse, Result: "EXPIRED", Hint: "DECLINED", ID: "evt_declined"},
-		{Kind: ledger.Counted, Result: "declined", Count: 1},
+		{Kind: ledger.Counted, Result: "declined", Count: 1}, {Kind: ledger.Failed},
 		{Kind: ledger.Refused, Number: "5", Answer: 429, Result: "rate_limited", Hint: "declined", Asked: start.Add(2 * time.Second)},
 		{Kind: ledger.Refused, Number: "1", Answer: 429, Result: "rate_limited", Hint: "phoneNumber"},
 
@@ -224,10 +224,8 @@ func TestJudge_refusesASpoiltRun(t *testing.T) {
 		"Not me is lost after another end": {
 			add(ledger.Record{Kind: ledger.Declined, Request: silent, Number: "1", Result: "EXPIRED", Hint: "WRONG_CODE"}), []string{"S7"},
 		},
-		"Not me is not counted": {
-			change(func(r ledger.Record) bool { return r.Kind == ledger.Counted && r.Result == "declined" }, func(r *ledger.Record) { r.Count = 0 }),
-			[]string{"S7"},
-		},
+		"Not me is not counted":   {countDeclines(0, 0), []string{"S7"}},
+		"Not me is counted twice": {countDeclines(2, 9), []string{"S7"}},
 		"Not me is no event": {
 			drop(of(ledger.Event, refuse)), []string{"S7"},
 		},
@@ -300,6 +298,21 @@ func TestJudge_takesALostAnswerOfConfirmForOne(t *testing.T) {
 	g.Expect(violated(e)).To(BeEmpty(), "as is a later call that was repeated")
 	change(of(ledger.Redeemed, own), func(r *ledger.Record) { r.Count = 0 })(e)
 	g.Expect(violated(e)).To(ConsistOf("S3"), "it was redeemed before, by someone else")
+}
+
+func TestJudge_takesAnUncountedDeclineForOneThatWasDeliveredAgain(t *testing.T) {
+	g := NewWithT(t)
+	e := soundRun()
+	countDeclines(0, 1)(e)
+	g.Expect(violated(e)).To(BeEmpty())
+}
+
+// countDeclines has the replicas count that many declines, and messages that they failed to handle.
+func countDeclines(declined, failed int) func(*judge.Evidence) {
+	return func(e *judge.Evidence) {
+		change(func(r ledger.Record) bool { return r.Kind == ledger.Counted && r.Result == "declined" }, func(r *ledger.Record) { r.Count = declined })(e)
+		change(of(ledger.Failed, ""), func(r *ledger.Record) { r.Count = failed })(e)
+	}
 }
 
 func TestJudge_skipsExpiryInAShortRun(t *testing.T) {

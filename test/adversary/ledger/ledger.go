@@ -51,6 +51,8 @@ const (
 	Shown Kind = "shown"
 	// Counted is the sum of a counter of all replicas: Result is the step, Count the value.
 	Counted Kind = "counted"
+	// Failed counts the messages that a replica failed to handle, so that the messenger delivered them again.
+	Failed Kind = "failed"
 	// Collected means that everyone's scenes are over.
 	Collected Kind = "collected"
 )
