@@ -68,17 +68,26 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 		}
 	}
 	d = d.withDefaults()
-	s := server{
+	switch {
+	case o.Pool != "":
+		return servePool(ctx, o, d)
+	case o.Project != "":
+		return newServer(o, d).serveCluster(ctx)
+	default:
+		return newServer(o, d).serveFile(ctx)
+	}
+}
+
+// newServer returns a server of one project, without its parts.
+func newServer(o Options, d Dependencies) *server {
+	s := &server{
 		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
 		clock: storeclock.New(d.Clock, d.Log.WithName("clock")),
 	}
 	if d.RequestLog != nil {
 		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
 	}
-	if o.Project != "" {
-		return s.serveCluster(ctx)
-	}
-	return s.serveFile(ctx)
+	return s
 }
 
 // withDefaults returns d with its unset fields set to their defaults.
@@ -138,9 +147,8 @@ func (s *server) run(
 		return errors.Join(err, listeners.api.Close(), listeners.health.Close())
 	}
 	probes := s.newHealth(listeners.health, health.Options{
-		Problems: source.Problems,
-		Refused:  source.LastError,
-		Check:    store.Ready,
+		Project: func() health.Problems { return health.NewProblems(source.Problems(), source.LastError()) },
+		Check:   store.Ready,
 		Serving: func() error {
 			switch {
 			case s.current() == nil:
@@ -216,20 +224,30 @@ type listeners struct{ api, health net.Listener }
 
 // openListeners opens the listeners that Dependencies does not provide.
 func (s *server) openListeners(ctx context.Context) (listeners, error) {
-	l := listeners{api: s.dependencies.Listener, health: s.dependencies.HealthListener}
-	var config net.ListenConfig
-	var err error
-	if l.api == nil {
-		if l.api, err = config.Listen(ctx, "tcp", s.options.Address); err != nil {
-			return l, fmt.Errorf("--bind-address: %w", err)
-		}
+	var (
+		l   listeners
+		err error
+	)
+	if l.api, err = listen(ctx, "--bind-address", s.options.Address, s.dependencies.Listener); err != nil {
+		return l, err
 	}
-	if l.health == nil {
-		if l.health, err = config.Listen(ctx, "tcp", s.options.HealthAddress); err != nil {
-			return l, errors.Join(fmt.Errorf("--health-bind-address: %w", err), l.api.Close())
-		}
+	if l.health, err = listen(ctx, "--health-bind-address", s.options.HealthAddress, s.dependencies.HealthListener); err != nil {
+		return l, errors.Join(err, l.api.Close())
 	}
 	return l, nil
+}
+
+// listen opens the listener of an address, which is named in errors, unless it is open already.
+func listen(ctx context.Context, name, address string, open net.Listener) (net.Listener, error) {
+	if open != nil {
+		return open, nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return listener, nil
 }
 
 // maxFollowers returns how many pages may follow their request: half of all connections that fit the budget.
@@ -284,7 +302,9 @@ func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget /
 func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }
 
 func (s *server) newHealth(listener net.Listener, o health.Options) *health.Server {
-	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
+	}
 	o.Log, o.Guard, o.Budget = s.log.WithName("health"), s.dependencies.WrapHandler, s.healthBudget()
 	return health.New(listener, o)
 }

@@ -1,0 +1,143 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/ports"
+)
+
+var _ = Describe("A pool", func() {
+	It("serves several projects by one process and one lease, and what becomes of one leaves the others alone", func(ctx SpecContext) {
+		s := newShop(ctx)
+		second := s.addProject(ctx, "second")
+		first, other := s.startPool("shop", "second"), s.startPool("shop", "second")
+		for _, p := range []*poolReplica{first, other} {
+			Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), p.output)
+		}
+
+		By("answering each project's clients at an address of its own")
+		at, beside := first.member("shop"), first.member("second")
+		id := s.initRequest(ctx, at, "+4915112345678")
+		status, _ := at.callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
+		Expect(status).To(Equal(http.StatusUnauthorized), "a key of another project")
+		status, _ = beside.callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
+		Expect(status).To(Equal(http.StatusNotFound), "a request of another project")
+		elsewhere := beside.mustCall(ctx, second, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345679"}`)
+		canaries.addText(elsewhere["expectedText"].(string))
+
+		By("holding one lease, which no project takes along when it is deleted")
+		var lease *coordinationv1.Lease
+		Eventually(func(g Gomega) {
+			leases, err := s.clients.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(leases.Items).To(HaveLen(1))
+			lease = &leases.Items[0]
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Expect(lease.Name).To(Equal("phoneproofpool-shops"))
+		Expect(lease.OwnerReferences).To(BeEmpty())
+
+		By("delivering the events of each")
+		Expect(s.verifyRequest(ctx, id)).To(Succeed())
+		s.awaitDelivered(ctx, []string{id}, 1)
+
+		By("labelling the metrics of each")
+		for _, project := range []string{"shop", "second"} {
+			Expect(first.getBody(ctx, first.health, "/metrics")).To(MatchRegexp(
+				`phoneproof_verifications_started_total\{method="WHATSAPP",project=%q\} 1`, project))
+		}
+
+		By("going on without a project that is deleted")
+		Expect(s.admin.Delete(ctx, &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}})).To(Succeed())
+		late := s.startPool("second", "shop")
+		Eventually(func() int {
+			code, _ := late.member("shop").callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+			return code
+		}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK), late.output)
+		status, _ = late.member("second").callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
+		Expect(status).To(BeZero(), "a project that does not exist has no address that answers")
+		Expect(late.getBody(ctx, late.health, "/problems")).To(MatchJSON(`{"projects": {
+			"second": {"project": "the VerificationProject cannot be served", "problems": []},
+			"shop": {"problems": []}}}`))
+		status, _ = at.callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+		Expect(status).To(Equal(http.StatusOK))
+		Expect(first.isReady(ctx)).To(BeTrue())
+
+		By("delivering by another process when the leading one is killed")
+		leader := first
+		for _, p := range []*poolReplica{other, late} {
+			if p.isLeading() {
+				leader = p
+			}
+		}
+		leader.kill()
+		rest := slices.DeleteFunc([]*poolReplica{first, other, late}, func(p *poolReplica) bool { return p == leader })
+		again := s.initRequest(ctx, rest[0].member("shop"), "+4915112345680")
+		Expect(s.verifyRequest(ctx, again)).To(Succeed())
+		s.awaitDelivered(ctx, []string{again}, 1)
+
+		By("shutting down gracefully, and releasing the lease")
+		for _, p := range rest {
+			p.sendSignal(syscall.SIGTERM)
+		}
+		for _, p := range rest {
+			Eventually(p.exited).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), p.output)
+			Expect(p.cmd.ProcessState.ExitCode()).To(BeZero(), p.output)
+		}
+		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
+	})
+})
+
+// addProject creates one more project in the shop's namespace, and returns its API key.
+func (s *shop) addProject(ctx context.Context, name string) string {
+	GinkgoHelper()
+	key, err := settings.NewAPIKey(rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	s.writeSecret(name+"-key", key)
+	project := s.newProject()
+	project.Name = name
+	project.Spec.APIKeys[0].SecretRef.Key = name + "-key"
+	Expect(s.admin.Create(ctx, project)).To(Succeed())
+	return key
+}
+
+// poolReplica is a process that serves several projects.
+type poolReplica struct {
+	*replica
+
+	addresses map[string]string
+}
+
+// startPool starts a process for the pool shops, with those members.
+func (s *shop) startPool(members ...string) *poolReplica {
+	GinkgoHelper()
+	args := []string{
+		"serve", "--pool", s.namespace + "/shops", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+		"--drain-delay=200ms", "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
+	}
+	p := &poolReplica{&replica{health: ports.Address(GinkgoT()), exited: make(chan struct{})}, map[string]string{}}
+	for _, name := range members {
+		p.addresses[name] = ports.Address(GinkgoT())
+		args = append(args, fmt.Sprintf("--member=name=%s,address=%s", name, p.addresses[name]))
+	}
+	p.start("log of a pool", slices.Concat(args, []string{"--health-bind-address", p.health}, s.lease)...)
+	return p
+}
+
+// member returns the process as a replica of one project.
+func (p *poolReplica) member(name string) *replica {
+	return &replica{api: p.addresses[name], health: p.health, cmd: p.cmd, exited: p.exited, log: p.log}
+}
