@@ -32,6 +32,8 @@ type conn struct {
 	raw  net.Conn
 	pool *pool
 	seat seat
+	// running runs out when the request no longer counts as running; nil before the first one, and without a runLimiter.
+	running *time.Timer
 
 	mu     sync.Mutex // net/http reads ahead while a handler starts
 	header header

@@ -63,6 +63,7 @@ func (m *member) newServing() (*serving, error) {
 		d.RequestLog = d.RequestLog.WithAttrs([]slog.Attr{slog.String("member", m.Project)})
 	}
 	d.ConnectionBudget /= int64(len(m.pool.members)) // a flood of one member's connections must leave the others theirs
+	d.MaxRunning = m.pool.maxRunning()
 	c, err := newServer(o, d).newCluster(rest.CopyConfig(m.pool.config), m.pool.recorder)
 	if err != nil {
 		return nil, fmt.Errorf("set up cluster: %w", err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -51,6 +53,8 @@ func servePool(ctx context.Context, o Options, d Dependencies) error {
 	if err != nil {
 		return fmt.Errorf("create recorder: %w", err)
 	}
+	// Informers call the code that reads what tenants write. One object with which it panics is skipped, and does not end all projects.
+	utilruntime.ReallyCrash = false
 	p := &pool{
 		options: o, dependencies: d, config: config, recorder: recorder, terms: leader.NewShared(d.Clock),
 		registry: prometheus.NewRegistry(), began: d.Clock.Now(),
@@ -107,6 +111,15 @@ func (p *pool) serveMembers(ctx context.Context) error {
 		<-ended
 	}
 	return nil
+}
+
+// maxRunning returns how many requests of a member may run at once: one processor is left to the others, if there are others and several
+// processors.
+func (p *pool) maxRunning() int {
+	if len(p.members) == 1 {
+		return 0
+	}
+	return max(1, runtime.GOMAXPROCS(0)-1)
 }
 
 // checkServing returns why the process should get no traffic; nil if it should.

@@ -54,6 +54,8 @@ type Dependencies struct {
 	HealthListener net.Listener
 	// ConnectionBudget is the memory in bytes that connections may use; zero for boundedhttp.Budget.
 	ConnectionBudget int64
+	// MaxRunning limits the API's requests that run at once; zero for no limit.
+	MaxRunning int
 	// WrapHandler wraps each handler of the server; nil for none.
 	WrapHandler func(http.Handler) http.Handler
 	// Runnables run next to the server and end after it.
@@ -290,7 +292,8 @@ func (s *server) newAPI(
 	}
 	return httpapi.NewServer(httpapi.ServerOptions{
 		Handler: s.dependencies.WrapHandler(api), Listener: listener, Budget: s.apiBudget(), DrainDelay: drainDelay,
-		Log: log, Registerer: s.registry,
+		MaxRunning: s.dependencies.MaxRunning,
+		Log:        log, Registerer: s.registry,
 	})
 }
 

@@ -28,6 +28,7 @@ var figures = []figure{
 	{"memory", "memory of a process", measureMemory},
 	{"idle-memory", "memory of a process at rest with each store", measureIdleMemory},
 	{"pools", "memory of processes at rest that serve many projects", measurePools},
+	{"noise", "a project beside a noisy one of its pool", measureNoise},
 	{"writes", "API server calls of one verification", measureWrites},
 	{"operator", "an operator at rest", measureOperator},
 }

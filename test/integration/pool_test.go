@@ -58,6 +58,12 @@ var _ = Describe("A pool", func() {
 				`phoneproof_verifications_started_total\{method="WHATSAPP",project=%q\} 1`, project))
 		}
 
+		By("answering one while strangers take all connections of another")
+		release := s.openConnections(ctx, beside, 2000)
+		Expect(first.member("shop").mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")).To(HaveKeyWithValue("status", "VERIFIED"))
+		Expect(first.isReady(ctx)).To(BeTrue())
+		release()
+
 		By("going on without a project that is deleted")
 		Expect(s.admin.Delete(ctx, &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}})).To(Succeed())
 		late := s.startPool("second", "shop")

@@ -13,12 +13,12 @@ import (
 // AddProjects creates copies of a project of a cluster in its namespace, with the same secrets, and returns their names.
 func (p *Project) AddProjects(ctx context.Context, n int) ([]string, error) {
 	var project verifyv1.VerificationProject
-	if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, &project); err != nil {
+	if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ProjectName}, &project); err != nil {
 		return nil, fmt.Errorf("copy project %s: %w", p.Name(), err)
 	}
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("%s-%d", projectName, i+2)
+		names[i] = fmt.Sprintf("%s-%d", ProjectName, i+2)
 		one := &verifyv1.VerificationProject{Spec: *project.Spec.DeepCopy()}
 		one.Namespace, one.Name = p.Namespace, names[i]
 		if err := p.system.Admin.Create(ctx, one); err != nil {
@@ -42,7 +42,7 @@ func (p *Project) StartPool(others ...string) (*PoolReplica, error) {
 		p.platformFlags(), p.system.options.Flags, []string{"--kubeconfig=" + p.kubeconfig, "--pool=" + p.Namespace + "/pool"},
 	)
 	apis := map[string]string{}
-	for _, name := range append([]string{projectName}, others...) {
+	for _, name := range append([]string{ProjectName}, others...) {
 		address, err := p.system.reserveAddress()
 		if err != nil {
 			return nil, fmt.Errorf("start pool of %s: %w", p.Namespace, err)
