@@ -12,12 +12,14 @@
 //	projectstatus  conditions     the project's status, as far as    serve    the project's lease is held
 //	                              serve writes it
 //
-// A term of a lease begins with new controllers and ends with them, so none keeps what another leader may have changed.
+// The projects of a pool have one lease. A term of a lease begins with new controllers and ends with them, so none keeps what another
+// leader may have changed.
 package controllers
 
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/util/workqueue"
@@ -106,7 +108,12 @@ func Channels(o ChannelOptions) []Loop {
 func Run(ctx context.Context, loops []Loop) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range loops {
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer func() { // in a pool it must not end the loops of other projects
+				if reason := recover(); reason != nil {
+					err = fmt.Errorf("%s controller: panic: %v\n%s", loop.Name, reason, debug.Stack())
+				}
+			}()
 			if err := loop.Run(ctx); err != nil {
 				return fmt.Errorf("%s controller: %w", loop.Name, err)
 			}

@@ -29,5 +29,5 @@ func computeBudget(goLimit int64, cgroup string) int64 {
 	if memory == math.MaxInt64 {
 		memory = usualMemory
 	}
-	return min(max(memory/connectionsShare, minConnections*ConnectionCost), maxConnections*ConnectionCost)
+	return min(max(memory/connectionsShare, MinConnections*ConnectionCost), maxConnections*ConnectionCost)
 }

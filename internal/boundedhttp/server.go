@@ -76,7 +76,8 @@ func NewServer(o Options) (*http.Server, *Listener) {
 	}
 	server.Protocols.SetHTTP1(true)
 	if o.MaxRunning > 0 {
-		server.ConnState = newRunLimiter(o.MaxRunning).trackState(server.ConnState)
+		limiter := newRunLimiter(o.MaxRunning)
+		server.ConnState, server.Handler = limiter.trackState(server.ConnState), limiter.limitHandler(server.Handler)
 	}
 	return server, l
 }

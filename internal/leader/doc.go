@@ -1,8 +1,8 @@
-// Package leader elects the one replica of a project that does what only one may do: move requests on in the Kubernetes
-// store, look after the messengers, write conditions. A replica that loses the lease campaigns again; the process goes on
-// answering.
+// Package leader elects the one replica of a project, or of a pool of them, that does what only one may do: move requests on in the
+// Kubernetes store, look after the messengers, write conditions. A replica that loses the lease tries again to get it; the process
+// goes on answering.
 //
-// Invariants: the work of a term ends before its lease is given up on purpose, and Firm tells, by the monotonic clock and
+// Invariants: the work of a term ends before its lease is given up on purpose, and HeldSafely reports, by the monotonic clock and
 // before each side effect, whether the lease was renewed recently enough that no other replica can hold it.
 package leader
 

@@ -13,8 +13,7 @@ import (
 // Shared lets several workers work in the terms of one lease: each for as long as the term lasts and the worker itself. One that
 // fails does not end the term of the others.
 type Shared struct {
-	// Clock is the machine's.
-	Clock clock.Clock
+	clock clock.Clock
 
 	mu      sync.Mutex
 	term    context.Context //nolint:containedctx // of the present term; nil between terms
@@ -22,8 +21,8 @@ type Shared struct {
 	working sync.WaitGroup
 }
 
-// NewShared returns what is between two terms.
-func NewShared(clk clock.Clock) *Shared { return &Shared{Clock: clk, began: make(chan struct{})} }
+// NewShared returns what is between two terms. The clock is the machine's.
+func NewShared(clk clock.Clock) *Shared { return &Shared{clock: clk, began: make(chan struct{})} }
 
 // Run is the Term of an Elector. It returns after ctx has ended, when no worker works any more.
 func (s *Shared) Run(ctx context.Context) error {
@@ -70,9 +69,9 @@ func (s *Shared) workInTerm(ctx, term context.Context, log logr.Logger, work fun
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(term, cancel)()
-	RepeatUntilEnd(ctx, s.Clock, func(ctx context.Context) {
+	RepeatUntilEnd(ctx, s.clock, func(ctx context.Context) {
 		if err := work(ctx); err != nil {
-			log.Error(err, "the work of the term ended early")
+			log.Error(err, "the work of the term ended early, will retry")
 		}
 	})
 }

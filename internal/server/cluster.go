@@ -107,7 +107,11 @@ func newRecorder(clients clientset.Interface) (eventRecorder, manager.Runnable, 
 	}
 	return recorder, manager.RunnableFunc(func(ctx context.Context) error {
 		defer broadcaster.Shutdown()
-		return broadcaster.StartRecordingToSinkWithContext(ctx)
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			return fmt.Errorf("start recording Events: %w", err)
+		}
+		<-ctx.Done()
+		return nil
 	}), nil
 }
 

@@ -5,23 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
+
+// errDeleted ends an attempt to serve a project that was deleted. The next one waits until there is another of its name.
+var errDeleted = errors.New("the project was deleted")
 
 // member serves one project of a pool.
 type member struct {
 	Member
 
 	pool *pool
+	log  logr.Logger
 	// serving is the present attempt to serve; nil between two.
 	serving  atomic.Pointer[serving]
 	wasReady atomic.Bool
@@ -37,16 +45,14 @@ type serving struct {
 }
 
 // serve serves the project until ctx ends, or until a part of it fails.
-func (m *member) serve(ctx context.Context) {
+func (m *member) serve(ctx context.Context) error {
+	defer m.serving.Store(nil)
 	s, err := m.newServing()
-	if err == nil {
-		m.serving.Store(s)
-		err = s.run(ctx)
-		m.serving.Store(nil)
-	}
 	if err != nil {
-		m.pool.dependencies.Log.Error(err, "project of the pool is not served; it is tried again", "member", m.Project)
+		return err
 	}
+	m.serving.Store(s)
+	return s.run(ctx)
 }
 
 // name returns NAMESPACE/NAME of the project.
@@ -58,9 +64,9 @@ func (m *member) name() string {
 func (m *member) newServing() (*serving, error) {
 	o, d := m.pool.options, m.pool.dependencies
 	o.Pool, o.Members, o.Project, o.Address, o.Store, o.LogoFile = "", nil, m.name(), m.Address, m.Store, m.LogoFile
-	d.Log = d.Log.WithValues("member", m.Project)
+	d.Log = m.log
 	if d.RequestLog != nil {
-		d.RequestLog = d.RequestLog.WithAttrs([]slog.Attr{slog.String("member", m.Project)})
+		d.RequestLog = d.RequestLog.WithAttrs([]slog.Attr{slog.String("project", m.name())})
 	}
 	d.ConnectionBudget /= int64(len(m.pool.members)) // a flood of one member's connections must leave the others theirs
 	d.MaxRunning = m.pool.maxRunning()
@@ -85,11 +91,36 @@ func (s *serving) run(ctx context.Context) error {
 	}
 	lead := manager.RunnableFunc(func(ctx context.Context) error {
 		if s.source.Wait(ctx) == nil {
-			s.member.pool.terms.Work(ctx, s.log.WithName("lease"), term)
+			s.member.pool.terms.Work(ctx, s.log.WithName("lease"), func(ctx context.Context) error {
+				return startGuarded(ctx, manager.RunnableFunc(term))
+			})
 		}
 		return nil
 	})
-	return RunBehind(ctx, manager.RunnableFunc(s.serveAPI), append(slices.Concat(loops, s.inbound.replies), lead, s.source, s.readiness)...)
+	check := manager.RunnableFunc(func(ctx context.Context) error {
+		go func() { _ = s.readiness.Start(ctx) }() // not awaited: a check that hangs must not delay the end
+		<-ctx.Done()
+		return nil
+	})
+	own := []manager.Runnable{lead, check, manager.RunnableFunc(s.awaitDeletion), s.source}
+	return RunBehind(ctx, manager.RunnableFunc(s.serveAPI), slices.Concat(loops, s.inbound.replies, own)...)
+}
+
+// awaitDeletion fails when the project was deleted. Its own pods would be deleted with it; those of a pool go on.
+func (s *serving) awaitDeletion(ctx context.Context) error {
+	changes, cancel := s.source.Observe()
+	defer cancel()
+	if s.source.Wait(ctx) != nil {
+		return nil // the process ended before
+	}
+	for s.source.Project() != nil {
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return errDeleted
 }
 
 // serveAPI serves the API as soon as the project is available. Before that nothing listens, so that no client waits for an answer.
@@ -100,16 +131,16 @@ func (s *serving) serveAPI(ctx context.Context) error {
 	if err := s.registerInfo(); err != nil {
 		return fmt.Errorf("register build info: %w", err)
 	}
-	listener, err := listen(ctx, "address of the member", s.options.Address, nil)
-	if err != nil {
-		return fmt.Errorf("open listener: %w", err)
+	listener := s.listenPatiently(ctx)
+	if listener == nil {
+		return nil // the process ended before
 	}
 	api, err := s.newAPI(listener, s.inbound.service, s.inbound.hooks)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	// Now its metrics are complete: a collector that is added later would have none that the registry knows.
-	labeled := prometheus.WrapCollectorWith(prometheus.Labels{"project": s.member.Project}, s.registry)
+	// Not before all its collectors are registered: to unregister it later, Prometheus compares what it describes then.
+	labeled := prometheus.WrapCollectorWith(prometheus.Labels{"project": s.member.Project}, guardedCollector{s.registry, s.log})
 	if err := s.member.pool.registry.Register(labeled); err != nil {
 		return errors.Join(fmt.Errorf("register metrics: %w", err), listener.Close())
 	}
@@ -120,6 +151,22 @@ func (s *serving) serveAPI(ctx context.Context) error {
 		return fmt.Errorf("serve API: %w", err)
 	}
 	return nil
+}
+
+// listenPatiently opens the listener, and tries again while its address is in use: the loops of the project go on meanwhile, because this
+// process may be the one that has the lease. It returns nil when ctx ends before.
+func (s *serving) listenPatiently(ctx context.Context) (listener net.Listener) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	leader.RepeatUntilEnd(ctx, s.dependencies.Clock, func(ctx context.Context) {
+		var err error
+		if listener, err = listen(ctx, "address of the member", s.options.Address, nil); err != nil {
+			s.log.Error(err, "listen failed, will retry")
+			return
+		}
+		done()
+	})
+	return listener
 }
 
 // checkServing returns why the project is not served; nil if it is.
@@ -134,8 +181,8 @@ func (s *serving) checkServing() error {
 	}
 }
 
-// isReady reports whether requests about the project are answered now.
-func (m *member) isReady() bool {
+// updateReady records whether requests about the project are answered now, and returns it.
+func (m *member) updateReady() bool {
 	s := m.serving.Load()
 	ready := s != nil && s.readiness.Err() == nil
 	if ready {
@@ -155,4 +202,21 @@ func (m *member) problems() health.Problems {
 		refused = settings.ErrNoProject
 	}
 	return health.NewProblems(s.source.Problems(), refused)
+}
+
+// guardedCollector collects the metrics of a project. A panic loses those of the project, and not the process.
+type guardedCollector struct {
+	*prometheus.Registry
+
+	log logr.Logger
+}
+
+// Collect implements prometheus.Collector.
+func (c guardedCollector) Collect(metrics chan<- prometheus.Metric) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			c.log.Error(fmt.Errorf("panic: %v", reason), "collect metrics failed", "stack", string(debug.Stack()))
+		}
+	}()
+	c.Registry.Collect(metrics)
 }

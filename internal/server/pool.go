@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/version"
@@ -53,8 +54,6 @@ func servePool(ctx context.Context, o Options, d Dependencies) error {
 	if err != nil {
 		return fmt.Errorf("create recorder: %w", err)
 	}
-	// Informers call the code that reads what tenants write. One object with which it panics is skipped, and does not end all projects.
-	utilruntime.ReallyCrash = false
 	p := &pool{
 		options: o, dependencies: d, config: config, recorder: recorder, terms: leader.NewShared(d.Clock),
 		registry: prometheus.NewRegistry(), began: d.Clock.Now(),
@@ -63,7 +62,13 @@ func servePool(ctx context.Context, o Options, d Dependencies) error {
 		return fmt.Errorf("set up elector: %w", err)
 	}
 	for _, m := range o.Members {
-		p.members = append(p.members, &member{pool: p, Member: m})
+		one := &member{pool: p, Member: m}
+		one.log = d.Log.WithValues("project", one.name())
+		p.members = append(p.members, one)
+	}
+	connections, err := p.shareConnections()
+	if err != nil {
+		return err
 	}
 	// The probes are those of the process, so they are built like the ones of a server of one project.
 	process := newServer(o, d)
@@ -75,7 +80,7 @@ func servePool(ctx context.Context, o Options, d Dependencies) error {
 		Metrics: prometheus.Gatherers{metrics.Registry, p.registry}, Projects: p.listProblems, Serving: p.checkServing,
 		Check: func(context.Context) error { return nil }, // each member checks its own store
 	})
-	d.Log.Info("serving", "pool", o.Pool, "members", len(p.members), "version", version.Version(),
+	d.Log.Info("serving", "pool", o.Pool, "members", len(p.members), "connectionsOfEach", connections, "version", version.Version(),
 		"healthAddress", listener.Addr().String())
 	return RunBehind(ctx, manager.RunnableFunc(p.serveMembers), append(d.Runnables, p.elector, record, probes)...)
 }
@@ -97,20 +102,34 @@ func (p *pool) newElector(clients clientset.Interface) (*leader.Elector, error) 
 	return elector, nil
 }
 
-// serveMembers serves all members until ctx ends and they have drained.
+// shareConnections returns how many connections each member may have, or an error if these are too few to serve a project.
+func (p *pool) shareConnections() (int64, error) {
+	budget := p.dependencies.ConnectionBudget / int64(len(p.members))
+	each := (budget - budget/healthShare) / boundedhttp.ConnectionCost
+	if each < boundedhttp.MinConnections {
+		return 0, fmt.Errorf("--member: the memory limit leaves %d connections to each of %d projects, fewer than %d: raise the limit, "+
+			"or divide the pool", each, len(p.members), boundedhttp.MinConnections)
+	}
+	return each, nil
+}
+
+// serveMembers serves all members until ctx ends and they have drained. It returns the errors of those that did not drain in time.
 func (p *pool) serveMembers(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { p.ending.Store(true) })()
-	ended := make(chan struct{})
-	for _, m := range p.members {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			leader.RepeatUntilEnd(ctx, p.dependencies.Clock, m.serve)
-		}()
+	errs := make([]error, len(p.members))
+	var serving sync.WaitGroup
+	for i, m := range p.members {
+		serving.Go(func() {
+			leader.RepeatUntilEnd(ctx, p.dependencies.Clock, func(ctx context.Context) {
+				errs[i] = startGuarded(ctx, manager.RunnableFunc(m.serve))
+				if errs[i] != nil && ctx.Err() == nil {
+					m.log.Error(errs[i], "serve project failed, will retry")
+				}
+			})
+		})
 	}
-	for range p.members {
-		<-ended
-	}
-	return nil
+	serving.Wait()
+	return errors.Join(errs...)
 }
 
 // maxRunning returns how many requests of a member may run at once: one processor is left to the others, if there are others and several
@@ -129,7 +148,7 @@ func (p *pool) checkServing() error {
 	}
 	ready, awaited := 0, 0
 	for _, m := range p.members {
-		if m.isReady() {
+		if m.updateReady() {
 			ready++
 		}
 		if !m.wasReady.Load() {

@@ -1,10 +1,16 @@
 package server
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 )
 
 func TestCheckMembers(t *testing.T) {
@@ -27,7 +33,7 @@ func TestMembers_Set(t *testing.T) {
 		{Project: "bank", Address: "127.0.0.1:9001", LogoFile: "/etc/logo", Store: StorePostgreSQL},
 	}))
 	g.Expect(m.String()).To(Equal("name=shop,address=:9000 name=bank,address=127.0.0.1:9001"))
-	for _, text := range []string{"", "shop", "name=a,port=1", "name=a,name=b"} {
+	for _, text := range []string{"", "shop", "name=a,port=1", "name=a,name=b", "name=,name=a"} {
 		g.Expect(m.Set(text)).NotTo(Succeed(), text)
 	}
 	g.Expect(m).To(HaveLen(2))
@@ -56,9 +62,11 @@ func TestOptions_Complete_ofAPool(t *testing.T) {
 		"--store and --logo-file":              func(o *Options) { o.LogoFile = "logo" },
 		`the name ""`:                          func(o *Options) { o.Members[0].Project = "" },
 		`the name "shops/a"`:                   func(o *Options) { o.Members[0].Project = "shops/a" },
+		`the name "Shop"`:                      func(o *Options) { o.Members[0].Project = "Shop" },
+		`"shops/Small": want NAMESPACE/NAME`:   func(o *Options) { o.Pool = "shops/Small" },
 		"a is given twice":                     func(o *Options) { o.Members[1].Project = "a" },
-		"b has the address :9000":              func(o *Options) { o.Members[1].Address = ":9000" },
-		"a has the address :8081 of another":   func(o *Options) { o.Members[0].Address = ":8081" },
+		"b has the address 0.0.0.0:9000":       func(o *Options) { o.Members[1].Address = "0.0.0.0:9000" },
+		"a has the address :8081, whose port":  func(o *Options) { o.Members[0].Address = ":8081" },
 		`b has the store "memory"`:             func(o *Options) { o.Members[1].Store = StoreMemory },
 		`--member a is "9000": want HOST:PORT`: func(o *Options) { o.Members[0].Address = "9000" },
 	} {
@@ -67,3 +75,41 @@ func TestOptions_Complete_ofAPool(t *testing.T) {
 		NewWithT(t).Expect(o.Complete()).To(MatchError(ContainSubstring(want)), want)
 	}
 }
+
+func TestPool_shareConnections(t *testing.T) {
+	g := NewWithT(t)
+	p := &pool{dependencies: Dependencies{ConnectionBudget: 1280 * boundedhttp.ConnectionCost}} // of a pod with 256Mi
+	p.members = make([]*member, 50)
+	g.Expect(p.shareConnections()).To(BeEquivalentTo(22))
+	p.members = make([]*member, 100)
+	g.Expect(p.shareConnections()).Error().To(MatchError(ContainSubstring("leaves 11 connections to each of 100 projects, fewer than 16: raise")))
+}
+
+func TestRunBehind_returnsAPanicAsAnError(t *testing.T) {
+	g := NewWithT(t)
+	waits := manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
+	panics := manager.RunnableFunc(func(context.Context) error { panic("poisoned") })
+	g.Expect(RunBehind(t.Context(), waits, panics)).To(MatchError(ContainSubstring("panic: poisoned")))
+	g.Expect(RunBehind(t.Context(), panics, waits)).To(MatchError(ContainSubstring("panic: poisoned")))
+}
+
+func TestGuardedCollector_survivesAPanic(t *testing.T) {
+	g := NewWithT(t)
+	registry := prometheus.NewRegistry()
+	g.Expect(registry.Register(poisonedCollector{prometheus.NewGauge(prometheus.GaugeOpts{Name: "poisoned", Help: "Poisoned."})})).To(Succeed())
+	whole := prometheus.NewRegistry()
+	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "Another one."})
+	g.Expect(whole.Register(other)).To(Succeed())
+	labeled := prometheus.WrapCollectorWith(prometheus.Labels{"project": "a"}, guardedCollector{registry, logr.Discard()})
+	g.Expect(whole.Register(labeled)).To(Succeed())
+	families, err := whole.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(families).To(HaveLen(1))
+	g.Expect(whole.Unregister(labeled)).To(BeTrue())
+	g.Expect(whole.Register(labeled)).To(Succeed())
+}
+
+// poisonedCollector panics when it reads what tenants wrote.
+type poisonedCollector struct{ prometheus.Collector }
+
+func (poisonedCollector) Collect(chan<- prometheus.Metric) { panic("poisoned") }

@@ -1,5 +1,5 @@
 // Package server implements the serve process: it connects the API, the messengers, the loops and a store to a server of one
-// project, which comes from a file or from a cluster.
+// project, which comes from a file or from a cluster, or to one of each project of a pool.
 //
 // Invariant: the addresses that webhooks may reach depend only on Options and on the guard that the program passes. No package
 // variable changes the guard, and the environment can only add refused addresses.
@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ type Dependencies struct {
 	Runnables []manager.Runnable
 }
 
-// Run serves a project until ctx ends. Then the API drains before everything else stops.
+// Run serves a project, or those of a pool, until ctx ends. Then the API drains before everything else stops.
 func Run(ctx context.Context, o Options, d Dependencies) error {
 	if d.Settings == nil {
 		if err := CheckSecretsDir(o.SecretsDir); err != nil {
@@ -189,16 +190,26 @@ func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Ru
 	defer stop()
 	group, background := errgroup.WithContext(background)
 	for _, part := range behind {
-		group.Go(func() error { return part.Start(background) })
+		group.Go(func() error { return startGuarded(background, part) })
 	}
 	group.Go(func() error {
 		defer stop()
 		serving, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(background, cancel)()
-		return front.Start(serving)
+		return startGuarded(serving, front)
 	})
 	return group.Wait()
+}
+
+// startGuarded starts a part, and returns a panic of it as an error: in a pool it must not end the other projects.
+func startGuarded(ctx context.Context, part manager.Runnable) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	return part.Start(ctx) //nolint:wrapcheck // each part names itself
 }
 
 // newRequestLoop returns the loop that processes requests. It calls maySend right before it sends an event.
@@ -299,7 +310,10 @@ func (s *server) newAPI(
 
 // healthBudget returns the memory in bytes that is reserved for probes, so that a flood of API requests does not make the
 // kubelet kill the pod.
-func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / 8 }
+func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / healthShare }
+
+// healthShare is the part of the memory for connections that is reserved for probes, as a divisor.
+const healthShare = 8
 
 // apiBudget returns the rest of the memory for connections, in bytes.
 func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }

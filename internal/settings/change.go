@@ -52,7 +52,7 @@ func (c change) isEmpty() bool {
 func (c change) logTo(log logr.Logger) {
 	switch {
 	case c.project != "":
-		log.Info("settings loaded", "project", c.project)
+		log.Info("settings loaded")
 	case len(c.fields) > 0 || len(c.secrets) > 0:
 		log.Info("settings changed", "fields", c.fields, "secretsReplaced", c.secrets)
 	}

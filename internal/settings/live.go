@@ -73,7 +73,7 @@ func (l *Live) SetProject(project *verifyv1.VerificationProject) error {
 	}
 	if l.err != nil {
 		l.err = nil
-		l.log.Info("project is valid again", "project", next.Namespace+"/"+next.Name)
+		l.log.Info("project is valid again")
 	}
 	l.updateSettings(next)
 	return nil

@@ -196,7 +196,7 @@ func TestLive_change_notifies_and_logs_once(t *testing.T) {
 		lines = append(lines, string(text))
 	}
 	g.Expect(lines).To(Equal([]string{
-		`{"level":"INFO","msg":"settings loaded","project":"books/shop"}`,
+		`{"level":"INFO","msg":"settings loaded"}`,
 		`{"fields":["rateLimit","webhook"],"level":"INFO","msg":"settings changed","secretsReplaced":null}`,
 		`{"fields":null,"level":"INFO","msg":"settings changed","secretsReplaced":["shop/backend"]}`,
 		`{"field":"spec.telegram.botTokenSecretRef","level":"WARN","msg":"secret cannot be used","reason":"Invalid","secretKey":"bot","secretName":"shop"}`,

@@ -131,7 +131,7 @@ func (o *Object) handleDeletion() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.project = nil
-	o.log.Info("the project was deleted", "project", o.key.String())
+	o.log.Info("the project was deleted")
 }
 
 // Wait returns when settings are available: Current is not nil afterwards. If ctx ends first, it returns ErrNoProject.

@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -52,6 +55,13 @@ var _ = Describe("A pool", func() {
 		Expect(s.verifyRequest(ctx, id)).To(Succeed())
 		s.awaitDelivered(ctx, []string{id}, 1)
 
+		By("storing the Events of each")
+		Eventually(func() int {
+			events, err := s.clients.EventsV1().Events(s.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reportingController=phoneproof-serve"})
+			Expect(err).NotTo(HaveOccurred())
+			return len(events.Items)
+		}).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", 0))
+
 		By("labelling the metrics of each")
 		for _, project := range []string{"shop", "second"} {
 			Expect(first.getBody(ctx, first.health, "/metrics")).To(MatchRegexp(
@@ -66,6 +76,10 @@ var _ = Describe("A pool", func() {
 
 		By("going on without a project that is deleted")
 		Expect(s.admin.Delete(ctx, &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}})).To(Succeed())
+		Eventually(func() int {
+			code, _ := beside.callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
+			return code
+		}).WithContext(ctx).WithTimeout(patience).Should(BeZero(), "its address no longer answers")
 		late := s.startPool("second", "shop")
 		Eventually(func() int {
 			code, _ := late.member("shop").callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
@@ -81,12 +95,15 @@ var _ = Describe("A pool", func() {
 		Expect(first.isReady(ctx)).To(BeTrue())
 
 		By("delivering by another process when the leading one is killed")
-		leader := first
-		for _, p := range []*poolReplica{other, late} {
-			if p.isLeading() {
-				leader = p
+		var leader *poolReplica
+		Eventually(func() *poolReplica {
+			for _, p := range []*poolReplica{first, other, late} {
+				if p.isLeading() {
+					leader = p
+				}
 			}
-		}
+			return leader
+		}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil())
 		leader.kill()
 		rest := slices.DeleteFunc([]*poolReplica{first, other, late}, func(p *poolReplica) bool { return p == leader })
 		again := s.initRequest(ctx, rest[0].member("shop"), "+4915112345680")
@@ -104,6 +121,39 @@ var _ = Describe("A pool", func() {
 		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, lease.Name, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
+	})
+
+	It("serves a project whose address was taken as soon as it is free, and a deleted one that comes back", func(ctx SpecContext) {
+		s := newShop(ctx)
+		second := s.addProject(ctx, "second")
+		p := s.newPool("shop", "second")
+		var config net.ListenConfig
+		taken, err := config.Listen(ctx, "tcp", p.addresses["second"])
+		Expect(err).NotTo(HaveOccurred())
+		p.run(s)
+		Eventually(p.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("listen failed, will retry"))
+		id := s.initRequest(ctx, p.member("shop"), "+4915112345678")
+		Expect(s.verifyRequest(ctx, id)).To(Succeed())
+		s.awaitDelivered(ctx, []string{id}, 1)
+		Expect(taken.Close()).To(Succeed())
+		status := func() int {
+			code, _ := p.member("second").callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
+			return code
+		}
+		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+
+		project := &verifyv1.VerificationProject{}
+		Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "second"}, project)).To(Succeed())
+		Expect(s.admin.Delete(ctx, project)).To(Succeed())
+		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(BeZero())
+		Expect(s.admin.Create(ctx, &verifyv1.VerificationProject{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}, Spec: project.Spec,
+		})).To(Succeed())
+		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+		Expect(strings.Count(p.getBody(ctx, p.health, "/metrics"), `phoneproof_server_info{project="second"`)).To(Equal(1))
+		p.sendSignal(syscall.SIGTERM)
+		Eventually(p.exited).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), p.output)
+		Expect(p.cmd.ProcessState.ExitCode()).To(BeZero(), p.output)
 	})
 })
 
@@ -127,20 +177,35 @@ type poolReplica struct {
 	addresses map[string]string
 }
 
-// startPool starts a process for the pool shops, with those members.
-func (s *shop) startPool(members ...string) *poolReplica {
+// newPool returns a process for the pool shops, with those members, that is not started.
+func (s *shop) newPool(members ...string) *poolReplica {
 	GinkgoHelper()
-	args := []string{
-		"serve", "--pool", s.namespace + "/shops", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
-		"--drain-delay=200ms", "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
-	}
 	p := &poolReplica{&replica{health: ports.Address(GinkgoT()), exited: make(chan struct{})}, map[string]string{}}
 	for _, name := range members {
 		p.addresses[name] = ports.Address(GinkgoT())
-		args = append(args, fmt.Sprintf("--member=name=%s,address=%s", name, p.addresses[name]))
 	}
-	p.start("log of a pool", slices.Concat(args, []string{"--health-bind-address", p.health}, s.lease)...)
 	return p
+}
+
+// startPool starts a process for the pool shops, with those members.
+func (s *shop) startPool(members ...string) *poolReplica {
+	GinkgoHelper()
+	p := s.newPool(members...)
+	p.run(s)
+	return p
+}
+
+// run starts the process.
+func (p *poolReplica) run(s *shop) {
+	GinkgoHelper()
+	args := []string{
+		"serve", "--pool", s.namespace + "/shops", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+		"--drain-delay=200ms", "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1", "--health-bind-address", p.health,
+	}
+	for name, address := range p.addresses {
+		args = append(args, fmt.Sprintf("--member=name=%s,address=%s", name, address))
+	}
+	p.start("log of a pool", slices.Concat(args, s.lease)...)
 }
 
 // member returns the process as a replica of one project.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
@@ -67,6 +68,10 @@ and the change of the project that was refused.`,
 			server.TuneGarbageCollector()
 			dependencies.Log, dependencies.RequestLog = logger, requests
 			dependencies.Runnables = append(dependencies.Runnables, server.ReturnMemory())
+			if o.Pool != "" {
+				// Informers call the code that reads what tenants write. An object with which it panics is skipped, and does not end all projects.
+				utilruntime.ReallyCrash = false
+			}
 			return server.Run(cmd.Context(), o, dependencies)
 		},
 	}

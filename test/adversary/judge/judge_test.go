@@ -303,8 +303,16 @@ func TestJudge_takesALostAnswerOfConfirmForOne(t *testing.T) {
 func TestJudge_takesAnUncountedDeclineForOneThatWasDeliveredAgain(t *testing.T) {
 	g := NewWithT(t)
 	e := soundRun()
-	countDeclines(0, 1)(e)
+	add(
+		ledger.Record{Kind: ledger.Declined, Request: silent, Number: "9", Result: "EXPIRED", Hint: "DECLINED"},
+		ledger.Record{Kind: ledger.Event, Request: silent, Result: "EXPIRED", Hint: "DECLINED", ID: "evt_silent"},
+	)(e)
+	countDeclines(1, 0)(e)
+	g.Expect(violated(e)).To(ConsistOf("S7"))
+	countDeclines(1, 1)(e)
 	g.Expect(violated(e)).To(BeEmpty())
+	countDeclines(0, 9)(e)
+	g.Expect(violated(e)).To(ConsistOf("S7"), "none is counted")
 }
 
 // countDeclines has the replicas count that many declines, and messages that they failed to handle.
