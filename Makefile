@@ -192,6 +192,11 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s). More variables: hack/fuzz.sh.
 bench: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside its limits (FIGURES, ROUNDS, SECONDS); see docs/performance.md.
 	go run ./test/bench -figures=$(FIGURES) -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin
 
+.PHONY: bench-peers
+bench-peers: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside otpgateway with Redis (ROUNDS, SECONDS), which it builds and installs.
+	@hack/peer-assets.sh bin/peers
+	go run ./test/bench -figures=peers -peers=bin/peers -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/peers
+
 .PHONY: bench-table
 bench-table: ## Put the table of the last make bench into docs/performance.md.
 	sed -i -e '/^<!-- bench -->/,/^<!-- end -->/{//!d}' -e '/^<!-- bench -->/r /dev/stdin' docs/performance.md < <(echo; cat bin/bench.md; echo)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -33,10 +34,15 @@ var figures = []figure{
 	{"operator", "an operator at rest", measureOperator},
 }
 
+// peerFigures are measured only if they are named: they need programs of others, see make bench-peers.
+var peerFigures = []figure{
+	{"peers", "verifications started and asked for, beside otpgateway with Redis", measurePeers},
+}
+
 func figureNames() string {
-	names := make([]string, len(figures))
-	for i, f := range figures {
-		names[i] = f.name
+	var names []string
+	for _, f := range slices.Concat(figures, peerFigures) {
+		names = append(names, f.name)
 	}
 	return strings.Join(names, ", ")
 }

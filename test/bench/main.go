@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		return serveFloor(ctx)
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	names := flags.String("figures", "", "prefixes of the figures' names, separated by commas; empty means all: "+figureNames())
+	names := flags.String("figures", "", "prefixes of the figures' names, separated by commas; empty means all but peers: "+figureNames())
 	b := &bench{}
 	flags.IntVar(&b.rounds, "rounds", 5, "number of measurements of each side")
 	seconds := flags.Int("seconds", 5, "length of each measurement in seconds")
@@ -62,6 +63,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
 	flags.IntVar(&b.operated, "operated", 1000, "number of projects of the idle operator")
 	flags.IntVar(&b.pooled, "pooled", 500, "number of projects of the pools")
+	flags.StringVar(&b.peers, "peers", filepath.Join("bin", "peers"), "folder of otpgateway, for the figure peers")
 	flags.StringVar(&b.program, "program", "",
 		"the server to measure, built from test/program/phoneproof of any version; empty builds that of this tree")
 	flags.StringVar(&b.out, "out", "bin", "folder for bench.json, bench.md and profiles/")
@@ -99,7 +101,7 @@ func chooseFigures(names string) ([]figure, error) {
 	var chosen []figure
 	for name := range strings.SplitSeq(names, ",") {
 		before := len(chosen)
-		for _, f := range figures {
+		for _, f := range slices.Concat(figures, peerFigures) {
 			if strings.HasPrefix(f.name, name) {
 				chosen = append(chosen, f)
 			}
@@ -122,6 +124,7 @@ type bench struct {
 	pending  int
 	operated int
 	pooled   int
+	peers    string
 	out      string
 
 	dir     string // temporary folder of this run
