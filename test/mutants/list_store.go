@@ -294,9 +294,16 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-write-of-another-taken-for-own", Promise: "hazards.md F10: unknown outcome resolved by re-read",
 		Symbol: "kubernetes.originOf",
-		Old:    "sameState(current.request, a.intended)",
-		New:    "sameState(a.intended, a.intended)",
+		Old:    "a.ledTo(current)",
+		New:    "a.origin != nil",
 		Suite:  "objects", Test: "Faults never takes another's write for its own",
+	},
+	{
+		Name: "objects-decision-with-event-taken-for-anothers", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.(*unconfirmedWrite).ledTo",
+		Old:    "return !sameState(decided, withoutDelivery(w.origin.request)) &&",
+		New:    "return false && !sameState(decided, withoutDelivery(w.origin.request)) &&",
+		Suite:  "objects", Test: "Faults knows its own decision",
 	},
 	{
 		Name: "objects-lost-deletion-taken-for-done", Promise: "hazards.md F10: unknown outcome resolved by re-read",
