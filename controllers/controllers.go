@@ -19,7 +19,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/util/workqueue"
@@ -30,6 +29,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 )
 
@@ -108,13 +108,8 @@ func Channels(o ChannelOptions) []Loop {
 func Run(ctx context.Context, loops []Loop) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range loops {
-		group.Go(func() (err error) {
-			defer func() { // in a pool it must not end the loops of other projects
-				if reason := recover(); reason != nil {
-					err = fmt.Errorf("%s controller: panic: %v\n%s", loop.Name, reason, debug.Stack())
-				}
-			}()
-			if err := loop.Run(ctx); err != nil {
+		group.Go(func() error {
+			if err := panics.ToError(func() error { return loop.Run(ctx) }); err != nil {
 				return fmt.Errorf("%s controller: %w", loop.Name, err)
 			}
 			return nil

@@ -14,6 +14,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	messengers "github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -39,8 +40,9 @@ func NewTelegram(o Options, client *telegram.Client, bot *telegram.Channel) *Tel
 // Run checks and polls until ctx ends.
 func (t *Telegram) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return t.Controller.Run(ctx) })
-	group.Go(func() error { return t.poller.Start(ctx) })
+	for _, part := range []func(context.Context) error{t.Controller.Run, t.poller.Start} {
+		group.Go(func() error { return panics.ToError(func() error { return part(ctx) }) })
+	}
 	return group.Wait()
 }
 

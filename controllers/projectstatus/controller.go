@@ -18,6 +18,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -100,10 +101,12 @@ func New(o Options) *Controller {
 // Run keeps the project's conditions current until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.watchStorage(ctx) })
-	group.Go(func() error { return c.writeUntilDone(ctx) })
+	parts := []func(context.Context) error{c.watchStorage, c.writeUntilDone}
 	if c.Activity != nil {
-		group.Go(func() error { return c.watchSilence(ctx) })
+		parts = append(parts, c.watchSilence)
+	}
+	for _, part := range parts {
+		group.Go(func() error { return panics.ToError(func() error { return part(ctx) }) })
 	}
 	return group.Wait()
 }

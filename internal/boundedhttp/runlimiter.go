@@ -2,6 +2,7 @@ package boundedhttp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,10 +16,13 @@ const runTime = time.Millisecond
 // runLimiter limits the requests of a listener that run at once, each from before its handler to the end of its answer, so that a flood
 // of them leaves processors to other listeners of the process. The others wait in the order in which they came. A request that waits
 // for its body does not run.
-type runLimiter struct{ slots chan struct{} }
+type runLimiter struct {
+	slots   chan struct{}
+	runTime time.Duration
+}
 
 // newRunLimiter returns a limiter with that many slots.
-func newRunLimiter(slots int) *runLimiter { return &runLimiter{make(chan struct{}, slots)} }
+func newRunLimiter(slots int) *runLimiter { return &runLimiter{make(chan struct{}, slots), runTime} }
 
 // trackState returns a ConnState hook that calls next and releases the slot of a request that has ended.
 func (l *runLimiter) trackState(next func(net.Conn, http.ConnState)) func(net.Conn, http.ConnState) {
@@ -40,10 +44,13 @@ func (l *runLimiter) limitHandler(next http.Handler) http.Handler {
 		}
 		c.pool.beginHandler(c, false) // it has come whole, but for its body: it is not closed to make room while it waits
 		if !l.acquireSlot(r.Context(), c) {
+			c.pool.markUnserved(c)
 			panic(http.ErrAbortHandler) // the client has gone
 		}
 		if r.ContentLength != 0 {
-			r.Body = &limitedBody{r.Body, l, c, r.Context()}
+			limited := *r // net/http looks at the type of its own request's body
+			limited.Body = &limitedBody{r.Body, l, c, r.Context()}
+			r = &limited
 		}
 		next.ServeHTTP(w, r)
 		if c.awaitsBody() {
@@ -55,14 +62,18 @@ func (l *runLimiter) limitHandler(next http.Handler) http.Handler {
 // acquireSlot waits for a slot, and reports whether it got one before ctx ended.
 func (l *runLimiter) acquireSlot(ctx context.Context, c *conn) bool {
 	select {
-	case l.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
+	case l.slots <- struct{}{}: // also for a client that has sent all that it wanted to
+	default:
+		select {
+		case l.slots <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
 	}
 	if c.running == nil {
-		c.running = time.AfterFunc(runTime, func() { <-l.slots })
+		c.running = time.AfterFunc(l.runTime, func() { <-l.slots })
 	} else {
-		c.running.Reset(runTime)
+		c.running.Reset(l.runTime)
 	}
 	return true
 }
@@ -74,7 +85,8 @@ func (l *runLimiter) releaseSlot(c *conn) {
 	}
 }
 
-// limitedBody is the body of a request that has a slot except while it waits for the client.
+// limitedBody is the body of a request that has a slot before it is read, and again when that has ended: what is in between waits for the
+// client.
 type limitedBody struct {
 	io.ReadCloser
 
@@ -83,10 +95,15 @@ type limitedBody struct {
 	ctx     context.Context //nolint:containedctx // that of the request whose body it is
 }
 
-// Read reads without a slot. Without one in time the request goes on all the same: its client has gone.
+// Read reads without a slot. If the client goes while the request waits for one, the request goes on all the same.
 func (b *limitedBody) Read(p []byte) (int, error) {
 	b.limiter.releaseSlot(b.conn)
 	n, err := b.ReadCloser.Read(p)
-	b.limiter.acquireSlot(b.ctx, b.conn)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			b.conn.pool.finishBody(b.conn) // it is not closed to make room while it waits
+		}
+		b.limiter.acquireSlot(b.ctx, b.conn)
+	}
 	return n, err
 }

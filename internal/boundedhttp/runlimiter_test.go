@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // testLimiter is a runLimiter with connections that have no network.
@@ -108,6 +109,7 @@ type limitedServer struct {
 	address string
 	server  *http.Server
 	pool    *pool
+	began   atomic.Int64
 	served  atomic.Int64
 	limiter *runLimiter
 }
@@ -121,6 +123,7 @@ func newLimitedServer(t *testing.T, budget int64) *limitedServer {
 	server, bounded := NewServer(Options{
 		Listener: listener, Budget: budget, ReadHeader: time.Minute, Read: time.Minute, Write: time.Minute, Idle: time.Minute,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			s.began.Add(1)
 			_, _ = io.Copy(io.Discard, r.Body)
 			s.served.Add(1)
 		}),
@@ -169,14 +172,14 @@ func (p *pool) waitingForSlot() int {
 }
 
 func TestRunLimiter_keepsARequestThatWaitsWhenConnectionsAreTooMany(t *testing.T) {
-	s := newLimitedServer(t, 4*ConnectionCost)
+	s := newLimitedServer(t, MinConnections*ConnectionCost)
 	release := s.takeSlot()
 	first := s.send(t, plainRequest)
 	s.Eventually(s.pool.waitingForSlot).Should(Equal(1))
-	for range 8 {
+	for range 3 * MinConnections {
 		s.send(t, "GET / HTTP/1.1\r\n") // a stranger's
 	}
-	s.Eventually(func() int { s.pool.mu.Lock(); defer s.pool.mu.Unlock(); return s.pool.open }).Should(BeNumerically(">=", 4))
+	s.Eventually(func() float64 { return testutil.ToFloat64(s.pool.evicted) }).Should(BeNumerically(">", MinConnections))
 	release()
 	s.Expect(readStatus(first)).To(Equal("HTTP/1.1 200 OK"))
 }
@@ -197,13 +200,28 @@ func TestRunLimiter_letsShutdownWaitForARequestThatWaits(t *testing.T) {
 // A client that sends a body slowly needs a slot for no moment that it makes others wait.
 func TestRunLimiter_needsNoSlotForASlowBody(t *testing.T) {
 	s := newLimitedServer(t, 0)
+	s.limiter.runTime = time.Hour // so that no slot is released by time
 	for range 50 {
 		s.send(t, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
 	}
-	s.Eventually(func() int { s.pool.mu.Lock(); defer s.pool.mu.Unlock(); return s.pool.open }).Should(Equal(50))
+	s.Eventually(s.began.Load).Should(BeEquivalentTo(50))
 	s.Eventually(func() int { return len(s.limiter.slots) }).Should(BeZero())
 	s.Expect(readStatus(s.send(t, plainRequest))).To(Equal("HTTP/1.1 200 OK"))
 	whole := s.send(t, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("b", 100_000))
 	s.Expect(readStatus(whole)).To(Equal("HTTP/1.1 200 OK"))
 	s.Expect(s.served.Load()).To(BeEquivalentTo(2))
+}
+
+// net/http half-closes a connection whose body it does not read to the end, so that the client can read the answer: a limiter must not
+// hide that body from it.
+func TestRunLimiter_leavesTheAnswerToALargeUnreadBody(t *testing.T) {
+	s := newLimitedServer(t, 0)
+	s.server.Handler = s.limiter.limitHandler(withBodyLength(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	})))
+	for range 20 {
+		c := s.send(t, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n")
+		_, _ = io.WriteString(c, strings.Repeat("b", 1<<20)) // the server may have closed it
+		s.Expect(readStatus(c)).To(Equal("HTTP/1.1 401 Un"))
+	}
 }

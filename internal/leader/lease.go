@@ -95,8 +95,10 @@ func (c *Elector) HeldSafely() bool {
 	return !renewed.IsZero() && time.Since(renewed) < c.Times.Duration/2
 }
 
-// Start campaigns until ctx ends; then the term ends, and after it the lease is given up for the next holder.
+// Start campaigns until ctx ends; then the term ends, and after it the lease is given up for the next holder. After a term that failed it
+// pauses, longer each time: another replica may do better.
 func (c *Elector) Start(ctx context.Context) error {
+	pauses := newPauses()
 	for ctx.Err() == nil {
 		t := &term{run: c.Term, until: ctx, log: c.Log}
 		elector, err := leaderelection.NewLeaderElector(c.electionConfig(t.runWork))
@@ -107,6 +109,16 @@ func (c *Elector) Start(ctx context.Context) error {
 		elector.Run(electing)
 		c.lock.clearRenewal()
 		t.waitForWork()
+		if !t.failed {
+			pauses = newPauses()
+			continue
+		}
+		pause := time.NewTimer(pauses.Step())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
 	}
 	return nil
 }
@@ -137,6 +149,7 @@ type term struct {
 	stop    context.CancelFunc // ends the election and gives the lease up
 	unhook  func() bool        // forgets the process's end
 	running chan struct{}      // closed when the work has ended; nil before it began
+	failed  bool               // written before running is closed
 }
 
 // electionContext returns the context of the election: it ends with the process, but not before the work has.
@@ -170,6 +183,7 @@ func (t *term) runWork(leading context.Context) {
 	defer cancel()
 	t.log.Info("leading")
 	if err := t.run(working); err != nil {
+		t.failed = true
 		t.log.Error(err, "the term ended early")
 	}
 	t.log.Info("no longer leading")

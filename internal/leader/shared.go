@@ -84,11 +84,15 @@ const (
 	forgottenAfter = 10 * time.Minute
 )
 
+// newPauses returns the pauses after failures.
+func newPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.1, Steps: 8, Cap: longestPause}
+}
+
 // RepeatUntilEnd calls a function that should not return until ctx ends, again after each return: after a second at first, and
-// after a minute at last.
+// after a minute at last. The clock decides only when the pauses begin anew.
 func RepeatUntilEnd(ctx context.Context, clk clock.Clock, call func(context.Context)) {
-	pauses := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.1, Steps: 8, Cap: longestPause}
-	_ = pauses.DelayWithReset(clk, forgottenAfter).Until(ctx, true, true, func(ctx context.Context) (bool, error) { // ends with ctx alone
+	_ = newPauses().DelayWithReset(clk, forgottenAfter).Until(ctx, true, true, func(ctx context.Context) (bool, error) { // ends with ctx alone
 		call(ctx)
 		return false, nil
 	})

@@ -85,6 +85,7 @@ func TestShared_beginsWorkAnewThatFails(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- shared.Run(ctx) }()
 		<-time.After(time.Hour)
+		synctest.Wait()
 		g.Expect(well.began).To(Equal(1), "the other worker is left alone")
 		g.Expect(ill.began).To(BeNumerically("~", 80, 20), "about once a minute, and sooner every ten minutes")
 		stop()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/leader"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -53,6 +53,22 @@ func (m *member) serve(ctx context.Context) error {
 	}
 	m.serving.Store(s)
 	return s.run(ctx)
+}
+
+// judgeEnd logs why an attempt to serve ended that is followed by another one. It returns the error of the last one, unless that only ended
+// with the process, or with the project.
+func (m *member) judgeEnd(ctx context.Context, err error) error {
+	switch {
+	case err == nil || errors.Is(err, errDeleted): // which the settings have logged
+		return nil
+	case ctx.Err() == nil:
+		m.log.Error(err, "serve project failed, will retry")
+		return nil
+	case errors.Is(err, context.Canceled):
+		return nil
+	default:
+		return err
+	}
 }
 
 // name returns NAMESPACE/NAME of the project.
@@ -92,7 +108,7 @@ func (s *serving) run(ctx context.Context) error {
 	lead := manager.RunnableFunc(func(ctx context.Context) error {
 		if s.source.Wait(ctx) == nil {
 			s.member.pool.terms.Work(ctx, s.log.WithName("lease"), func(ctx context.Context) error {
-				return startGuarded(ctx, manager.RunnableFunc(term))
+				return panics.ToError(func() error { return term(ctx) })
 			})
 		}
 		return nil
@@ -113,7 +129,7 @@ func (s *serving) awaitDeletion(ctx context.Context) error {
 	if s.source.Wait(ctx) != nil {
 		return nil // the process ended before
 	}
-	for s.source.Project() != nil {
+	for served := s.source.UID(); served != "" && s.source.UID() == served; {
 		select {
 		case <-changes:
 		case <-ctx.Done():
@@ -213,10 +229,6 @@ type guardedCollector struct {
 
 // Collect implements prometheus.Collector.
 func (c guardedCollector) Collect(metrics chan<- prometheus.Metric) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			c.log.Error(fmt.Errorf("panic: %v", reason), "collect metrics failed", "stack", string(debug.Stack()))
-		}
-	}()
+	defer panics.Recover(func(failure error) { c.log.Error(failure, "collect metrics failed") })
 	c.Registry.Collect(metrics)
 }

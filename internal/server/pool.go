@@ -18,6 +18,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/leader"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -121,10 +122,7 @@ func (p *pool) serveMembers(ctx context.Context) error {
 	for i, m := range p.members {
 		serving.Go(func() {
 			leader.RepeatUntilEnd(ctx, p.dependencies.Clock, func(ctx context.Context) {
-				errs[i] = startGuarded(ctx, manager.RunnableFunc(m.serve))
-				if errs[i] != nil && ctx.Err() == nil {
-					m.log.Error(errs[i], "serve project failed, will retry")
-				}
+				errs[i] = m.judgeEnd(ctx, panics.ToError(func() error { return m.serve(ctx) }))
 			})
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +28,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/page"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -190,26 +190,16 @@ func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Ru
 	defer stop()
 	group, background := errgroup.WithContext(background)
 	for _, part := range behind {
-		group.Go(func() error { return startGuarded(background, part) })
+		group.Go(func() error { return panics.ToError(func() error { return part.Start(background) }) })
 	}
 	group.Go(func() error {
 		defer stop()
 		serving, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(background, cancel)()
-		return startGuarded(serving, front)
+		return panics.ToError(func() error { return front.Start(serving) })
 	})
 	return group.Wait()
-}
-
-// startGuarded starts a part, and returns a panic of it as an error: in a pool it must not end the other projects.
-func startGuarded(ctx context.Context, part manager.Runnable) (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
-		}
-	}()
-	return part.Start(ctx) //nolint:wrapcheck // each part names itself
 }
 
 // newRequestLoop returns the loop that processes requests. It calls maySend right before it sends an event.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -68,8 +69,8 @@ func NewObject(
 // Start watches the object and the secret files until ctx ends.
 func (o *Object) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return o.Live.Start(ctx) })
-	group.Go(func() error { return o.watchProject(ctx) })
+	group.Go(func() error { return panics.ToError(func() error { return o.Live.Start(ctx) }) })
+	group.Go(func() error { return panics.ToError(func() error { return o.watchProject(ctx) }) })
 	return group.Wait()
 }
 

@@ -112,8 +112,8 @@ var telegramMutants = []Mutant{
 	{
 		Name: "telegram-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
 		Symbol: "telegram.(*Channel).receiveUpdate",
-		Old:    "defer messenger.RecoverPanic(func(failure error) {",
-		New:    "_ = (func(failure error) {",
+		Old:    "defer panics.Recover(func(failure error) {",
+		New:    "_, _ = panics.ToError, (func(failure error) {",
 		Suite:  "telegram", Test: "TestPoll_anUpdateThatMeetsABug",
 	},
 	{
@@ -303,8 +303,8 @@ var whatsappMutants = []Mutant{
 	{
 		Name: "whatsapp-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
 		Symbol: "whatsapp.(*batch).receiveGuarded",
-		Old:    "defer messenger.RecoverPanic(func(failure error) {",
-		New:    "_ = (func(failure error) {",
+		Old:    "defer panics.Recover(func(failure error) {",
+		New:    "_, _ = panics.ToError, (func(failure error) {",
 		Suite:  "whatsapp", Test: "TestHook_oneBadMessage|TestHook_.*[Pp]anic|TestHook_.*[Bb]ug",
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -78,7 +79,7 @@ func (c *Channel) NeedLeaderElection() bool { return false }
 // receiveUpdate handles an update, and survives a panic. An error means that the update has to be delivered again: nothing is known
 // to be stored, or, with messenger.ErrPrompt, the user was not asked for the contact. s.Telegram is not nil.
 func (c *Channel) receiveUpdate(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) (err error) {
-	defer messenger.RecoverPanic(func(failure error) {
+	defer panics.Recover(func(failure error) {
 		c.metrics.Count(messenger.OutcomePanicked, 1)
 		log.Error(failure, "Telegram update dropped")
 		err = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/panics"
 )
 
 // errLeftOver is returned if a batch ended before all of its messages were handled.
@@ -77,7 +78,7 @@ func (b *batch) recordFailure(came messenger.Outcome, err error) {
 
 // receiveGuarded handles a message and survives a panic.
 func (b *batch) receiveGuarded(ctx context.Context, m *message) (came messenger.Outcome, err error) {
-	defer messenger.RecoverPanic(func(failure error) {
+	defer panics.Recover(func(failure error) {
 		came, err = messenger.OutcomePanicked, nil
 		b.log.Error(failure, "WhatsApp message dropped", "outcome", came, "type", knownType(m.Type))
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/panics"
 )
 
 // status is what became of a message of ours (webhooks/reference/messages/status). What only some of them have is decoded when it is
@@ -171,7 +172,7 @@ func (d *delivery) receiveStatuses(log logr.Logger, statuses []status) {
 
 // receiveStatusGuarded handles a status and survives a panic.
 func (d *delivery) receiveStatusGuarded(log logr.Logger, s *status) {
-	defer messenger.RecoverPanic(func(failure error) {
+	defer panics.Recover(func(failure error) {
 		d.hook.metrics.Count(messenger.OutcomePanicked, 1)
 		log.Error(failure, "WhatsApp status dropped", "outcome", messenger.OutcomePanicked)
 	})

@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -303,14 +304,19 @@ func TestJudge_takesALostAnswerOfConfirmForOne(t *testing.T) {
 func TestJudge_takesAnUncountedDeclineForOneThatWasDeliveredAgain(t *testing.T) {
 	g := NewWithT(t)
 	e := soundRun()
-	add(
-		ledger.Record{Kind: ledger.Declined, Request: silent, Number: "9", Result: "EXPIRED", Hint: "DECLINED"},
-		ledger.Record{Kind: ledger.Event, Request: silent, Result: "EXPIRED", Hint: "DECLINED", ID: "evt_silent"},
-	)(e)
-	countDeclines(1, 0)(e)
-	g.Expect(violated(e)).To(ConsistOf("S7"))
-	countDeclines(1, 1)(e)
+	countDeclines(0, 1)(e)
 	g.Expect(violated(e)).To(BeEmpty())
+	for n := range 5 {
+		request := fmt.Sprintf("declined-%d", n)
+		add(
+			ledger.Record{Kind: ledger.Declined, Request: request, Number: "9", Result: "EXPIRED", Hint: "DECLINED"},
+			ledger.Record{Kind: ledger.Event, Request: request, Result: "EXPIRED", Hint: "DECLINED", ID: "evt_" + request},
+		)(e)
+	}
+	countDeclines(4, 2)(e)
+	g.Expect(violated(e)).To(BeEmpty())
+	countDeclines(4, 1)(e)
+	g.Expect(violated(e)).To(ConsistOf("S7"))
 	countDeclines(0, 9)(e)
 	g.Expect(violated(e)).To(ConsistOf("S7"), "none is counted")
 }

@@ -1,13 +1,15 @@
-package messenger
+package panics_test
 
 import (
 	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/panics"
 )
 
-func TestRecoverPanic(t *testing.T) {
+func TestRecover(t *testing.T) {
 	var none []int
 	for name, c := range map[string]struct {
 		handler func()
@@ -22,7 +24,7 @@ func TestRecoverPanic(t *testing.T) {
 			g := NewWithT(t)
 			got := ""
 			func() {
-				defer RecoverPanic(func(failure error) { got = failure.Error() })
+				defer panics.Recover(func(failure error) { got = failure.Error() })
 				c.handler()
 			}()
 			g.Expect(got).To(HavePrefix(c.want))
@@ -30,4 +32,12 @@ func TestRecoverPanic(t *testing.T) {
 			g.Expect(got).To(Or(Not(BeEmpty()), Equal(c.want)))
 		})
 	}
+}
+
+func TestToError(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(panics.ToError(func() error { return nil })).To(Succeed())
+	failure := errors.New("it failed")
+	g.Expect(panics.ToError(func() error { return failure })).To(Equal(failure))
+	g.Expect(panics.ToError(func() error { panic("canary") })).To(MatchError(And(HavePrefix("panic: string\n"), Not(ContainSubstring("canary")))))
 }
