@@ -46,8 +46,7 @@ func (r Result) PerSecond() float64 { return float64(r.Latency.Count()) / r.Took
 // Closed runs clients that send the next request as soon as the last one was answered, for length.
 func Closed(ctx context.Context, clients int, length time.Duration, client Client) (Result, error) {
 	var next atomic.Int64
-	began := time.Now()
-	return run(ctx, clients, client, func(ctx context.Context, call Call, r *Result) error {
+	return run(ctx, clients, client, func(ctx context.Context, began time.Time, call Call, r *Result) error {
 		for time.Since(began) < length && ctx.Err() == nil {
 			sent := time.Now()
 			if err := call(ctx, Turn{next.Add(1) - 1, sent}); err != nil {
@@ -72,7 +71,7 @@ func Open(ctx context.Context, clients int, perSecond float64, length time.Durat
 	begin := sync.OnceFunc(func() { // once every client is connected
 		dispatcher.Go(func() { dispatchDue(ctx, offsets, due) })
 	})
-	return run(ctx, clients, client, func(ctx context.Context, call Call, r *Result) error {
+	return run(ctx, clients, client, func(ctx context.Context, _ time.Time, call Call, r *Result) error {
 		begin()
 		for at := range due {
 			if ctx.Err() != nil {
@@ -123,8 +122,11 @@ func dispatchDue(ctx context.Context, offsets []time.Duration, due chan<- time.T
 	}
 }
 
+// worker is what one connected client does. began is when all of them were connected: the start of the run.
+type worker func(ctx context.Context, began time.Time, call Call, r *Result) error
+
 // run connects all clients, runs them at the same time and joins their results. The first error ends them all.
-func run(ctx context.Context, clients int, client Client, work func(context.Context, Call, *Result) error) (Result, error) {
+func run(ctx context.Context, clients int, client Client, work worker) (Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	calls := make([]Call, clients)
@@ -144,7 +146,7 @@ func run(ctx context.Context, clients int, client Client, work func(context.Cont
 	for i, call := range calls {
 		parts[i] = Result{Latency: &Histogram{}, Late: &Histogram{}}
 		all.Go(func() {
-			if err := work(ctx, call, &parts[i]); err != nil && !errors.Is(err, ErrDone) {
+			if err := work(ctx, began, call, &parts[i]); err != nil && !errors.Is(err, ErrDone) {
 				stop(err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -140,6 +141,23 @@ func TestClosed_endsWithItsTimeOrItsSupply(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Took).To(BeNumerically(">=", 20*time.Millisecond))
 	g.Expect(r.PerSecond()).To(BeNumerically("~", float64(r.Latency.Count())/r.Took.Seconds(), 1e-6))
+}
+
+func TestClosed_beginsOnceItsClientsAreConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		slow := func(context.Context) (load.Call, func() error, error) {
+			time.Sleep(3 * time.Second)
+			return func(context.Context, load.Turn) error {
+				time.Sleep(100 * time.Millisecond)
+				return nil
+			}, nil, nil
+		}
+		r, err := load.Closed(t.Context(), 2, time.Second, slow)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(r.Took).To(Equal(time.Second))
+		g.Expect(r.Latency.Count()).To(BeEquivalentTo(20))
+	})
 }
 
 func TestRuns_endWithTheFirstFailure(t *testing.T) {
