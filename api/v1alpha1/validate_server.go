@@ -25,7 +25,8 @@ var (
 )
 
 func (s *Server) validateFields(path *field.Path) field.ErrorList {
-	errs := checkUpTo(path.Child("replicas"), s.Replicas, maxPods)
+	errs := poolRule.checkOptional(path.Child("pool"), s.Pool)
+	errs = append(errs, checkUpTo(path.Child("replicas"), s.Replicas, maxPods)...)
 	errs = append(errs, s.Autoscaling.validateFields(path.Child("autoscaling"))...)
 	if b := s.PodDisruptionBudget; b != nil {
 		errs = append(errs, checkUpTo(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, maxPods)...)
