@@ -87,7 +87,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 		}
 		return elector.Start(ctx)
 	})
-	loops, err := c.newStoreLoops(ctx)
+	loops, err := c.newStoreLoops(ctx, c.source.Wait)
 	if err != nil {
 		return fmt.Errorf("create loops of the store: %w", err)
 	}
@@ -115,16 +115,31 @@ func newRecorder(clients clientset.Interface) (eventRecorder, manager.Runnable, 
 	}), nil
 }
 
-// newStoreLoops returns what runs for the store on every replica, with or without a lease.
-func (c *cluster) newStoreLoops(ctx context.Context) ([]manager.Runnable, error) {
+// isSuspended reports whether the spec suspends the project, even one that is refused otherwise.
+func (c *cluster) isSuspended() bool {
+	project := c.source.Project()
+	return project != nil && project.Suspended()
+}
+
+// maySend reports whether events of the project may be sent: those of one that is suspended or deleted wait.
+func (c *cluster) maySend() bool { return c.source.UID() != "" && !c.isSuspended() }
+
+// newStoreLoops returns what runs for the store on every replica, with or without a lease. Nothing is claimed before awaitStart returns.
+func (c *cluster) newStoreLoops(ctx context.Context, awaitStart func(context.Context) error) ([]manager.Runnable, error) {
 	if c.database == nil {
 		return []manager.Runnable{c.objects}, nil
 	}
-	claims, err := c.newClaimLoop(ctx, c.database, func() bool { return c.source.UID() != "" }, c.recordAttempt)
+	claims, err := c.newClaimLoop(ctx, c.database, c.maySend, c.recordAttempt)
 	if err != nil {
 		return nil, fmt.Errorf("create claim loop: %w", err)
 	}
-	return []manager.Runnable{c.database, claims}, nil
+	claim := manager.RunnableFunc(func(ctx context.Context) error {
+		if err := awaitStart(ctx); err != nil {
+			return nil //nolint:nilerr // the process ended before
+		}
+		return claims.Start(ctx)
+	})
+	return []manager.Runnable{c.database, claim}, nil
 }
 
 func (s *server) newCluster(config *rest.Config, recorder eventRecorder) (*cluster, error) {
@@ -201,7 +216,7 @@ func (c *cluster) newTerm(ctx context.Context, heldSafely func() bool) (func(con
 	}
 	var requests *request.Controller // of objects, for all terms
 	if c.objects != nil {
-		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return heldSafely() && c.source.UID() != "" })
+		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return heldSafely() && c.maySend() })
 		if err != nil {
 			return nil, fmt.Errorf("create request loop: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -21,8 +22,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// errDeleted ends an attempt to serve a project that was deleted. The next one waits until there is another of its name.
-var errDeleted = errors.New("the project was deleted")
+// errNotServed ends an attempt to serve a project that was deleted or suspended. The next one follows at once, and waits until the project
+// may be served.
+var errNotServed = errors.New("the project was deleted or suspended")
 
 // member serves one project of a pool.
 type member struct {
@@ -39,13 +41,24 @@ type member struct {
 type serving struct {
 	*cluster
 
-	member    *member
+	member *member
+	// started is closed when the project may be served.
+	started   chan struct{}
 	api       atomic.Pointer[httpapi.Server] // nil before it starts
 	readiness *health.Readiness
 }
 
-// serve serves the project until ctx ends, or until a part of it fails.
+// serve serves the project whenever it may be served, until ctx ends, or until a part of it fails.
 func (m *member) serve(ctx context.Context) error {
+	for {
+		if err := m.serveOnce(ctx); !errors.Is(err, errNotServed) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// serveOnce serves the project until ctx ends, a part of it fails, or it is not to be served any more.
+func (m *member) serveOnce(ctx context.Context) error {
 	defer m.serving.Store(nil)
 	s, err := m.newServing()
 	if err != nil {
@@ -59,7 +72,7 @@ func (m *member) serve(ctx context.Context) error {
 // with the process, or with the project.
 func (m *member) judgeEnd(ctx context.Context, err error) error {
 	switch {
-	case err == nil || errors.Is(err, errDeleted): // which the settings have logged
+	case err == nil || errors.Is(err, errNotServed):
 		return nil
 	case ctx.Err() == nil:
 		m.log.Error(err, "serve project failed, will retry")
@@ -90,23 +103,25 @@ func (m *member) newServing() (*serving, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up cluster: %w", err)
 	}
-	s := &serving{cluster: c, member: m}
+	s := &serving{cluster: c, member: m, started: make(chan struct{})}
 	s.readiness = health.NewReadiness(health.ReadinessOptions{Check: c.store.Ready, Serving: s.checkServing, Log: c.log.WithName("health")})
 	return s, nil
 }
 
-// run serves until ctx ends. The parts behind the API end after it.
+// run serves until ctx ends, or the project is not to be served any more. The parts behind the API end after it.
 func (s *serving) run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	term, err := s.newTerm(ctx, s.member.pool.elector.HeldSafely)
 	if err != nil {
 		return fmt.Errorf("create loops of the term: %w", err)
 	}
-	loops, err := s.newStoreLoops(ctx)
+	loops, err := s.newStoreLoops(ctx, s.awaitStart)
 	if err != nil {
 		return fmt.Errorf("create loops of the store: %w", err)
 	}
 	lead := manager.RunnableFunc(func(ctx context.Context) error {
-		if s.source.Wait(ctx) == nil {
+		if s.awaitStart(ctx) == nil {
 			s.member.pool.terms.Work(ctx, s.log.WithName("lease"), func(ctx context.Context) error {
 				return panics.ToError(func() error { return term(ctx) })
 			})
@@ -118,30 +133,56 @@ func (s *serving) run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})
-	own := []manager.Runnable{lead, check, manager.RunnableFunc(s.awaitDeletion), s.source}
-	return RunBehind(ctx, manager.RunnableFunc(s.serveAPI), slices.Concat(loops, s.inbound.replies, own)...)
+	follow := manager.RunnableFunc(func(ctx context.Context) error {
+		s.followProject(ctx, end)
+		return nil
+	})
+	own := []manager.Runnable{lead, check, follow, s.source}
+	err = RunBehind(ctx, manager.RunnableFunc(s.serveAPI), slices.Concat(loops, s.inbound.replies, own)...)
+	if err == nil && errors.Is(context.Cause(ctx), errNotServed) {
+		return errNotServed
+	}
+	return err
 }
 
-// awaitDeletion fails when the project was deleted. Its own pods would be deleted with it; those of a pool go on.
-func (s *serving) awaitDeletion(ctx context.Context) error {
+// followProject has the project served once it is available, neither refused nor suspended, and the attempt ended when it is suspended or
+// deleted. Pods of its own would be deleted then; those of a pool go on. No other part decides that by itself, so all of them agree.
+func (s *serving) followProject(ctx context.Context, end context.CancelCauseFunc) {
 	changes, cancel := s.source.Observe()
 	defer cancel()
 	if s.source.Wait(ctx) != nil {
-		return nil // the process ended before
+		return // the process ended before
 	}
-	for served := s.source.UID(); served != "" && s.source.UID() == served; {
+	for served := types.UID(""); ; {
+		switch project := s.source.Project(); {
+		case served == "" && project != nil && !project.Suspended() && s.source.LastError() == nil:
+			served = project.UID
+			close(s.started)
+		case served != "" && (project == nil || project.UID != served || project.Suspended()):
+			s.log.Info("the project was suspended or deleted")
+			end(errNotServed)
+			return
+		}
 		select {
 		case <-changes:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
-	return errDeleted
+}
+
+// awaitStart returns when the project may be served, or ctx's error.
+func (s *serving) awaitStart(ctx context.Context) error {
+	select {
+	case <-s.started:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // serveAPI serves the API as soon as the project is available. Before that nothing listens, so that no client waits for an answer.
 func (s *serving) serveAPI(ctx context.Context) error {
-	if s.source.Wait(ctx) != nil {
+	if s.awaitStart(ctx) != nil {
 		return nil // the process ended before
 	}
 	if err := s.registerInfo(); err != nil {
@@ -205,6 +246,12 @@ func (m *member) updateReady() bool {
 		m.wasReady.Store(true)
 	}
 	return ready
+}
+
+// isAwaited reports whether the project was never ready and may be soon: one that is suspended is not.
+func (m *member) isAwaited() bool {
+	s := m.serving.Load()
+	return !m.wasReady.Load() && (s == nil || !s.isSuspended())
 }
 
 // problems returns what is wrong with the project.

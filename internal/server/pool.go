@@ -105,8 +105,7 @@ func (p *pool) newElector(clients clientset.Interface) (*leader.Elector, error) 
 
 // shareConnections returns how many connections each member may have, or an error if these are too few to serve a project.
 func (p *pool) shareConnections() (int64, error) {
-	budget := p.dependencies.ConnectionBudget / int64(len(p.members))
-	each := (budget - budget/healthShare) / boundedhttp.ConnectionCost
+	each := boundedhttp.ShareConnections(p.dependencies.ConnectionBudget, len(p.members))
 	if each < boundedhttp.MinConnections {
 		return 0, fmt.Errorf("--member: the memory limit leaves %d connections to each of %d projects, fewer than %d: raise the limit, "+
 			"or divide the pool", each, len(p.members), boundedhttp.MinConnections)
@@ -149,7 +148,7 @@ func (p *pool) checkServing() error {
 		if m.updateReady() {
 			ready++
 		}
-		if !m.wasReady.Load() {
+		if m.isAwaited() {
 			awaited++
 		}
 	}

@@ -300,10 +300,9 @@ func (s *server) newAPI(
 
 // healthBudget returns the memory in bytes that is reserved for probes, so that a flood of API requests does not make the
 // kubelet kill the pod.
-func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / healthShare }
-
-// healthShare is the part of the memory for connections that is reserved for probes, as a divisor.
-const healthShare = 8
+func (s *server) healthBudget() int64 {
+	return s.dependencies.ConnectionBudget / boundedhttp.ProbeShare
+}
 
 // apiBudget returns the rest of the memory for connections, in bytes.
 func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }

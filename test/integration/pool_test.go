@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -129,7 +130,7 @@ var _ = Describe("A pool", func() {
 		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
 	})
 
-	It("serves a project whose address was taken as soon as it is free, and a deleted one that comes back", func(ctx SpecContext) {
+	It("serves a project whose address was taken as soon as it is free, and one that comes back after its suspension or deletion", func(ctx SpecContext) {
 		s := newShop(ctx)
 		second := s.addProject(ctx, "second")
 		p := s.newPool("shop", "second")
@@ -154,6 +155,29 @@ var _ = Describe("A pool", func() {
 		}
 		Eventually(status).WithContext(ctx).WithTimeout(2*time.Minute).Should(Equal(http.StatusNotFound), "it is tried again once a minute at least")
 
+		By("holding the events of a project that is suspended, and none of the others")
+		suspend := func(project string, suspended bool) {
+			GinkgoHelper()
+			Expect(s.admin.Patch(ctx, &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: project}},
+				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"suspend": %t}}`, suspended)))).To(Succeed())
+		}
+		suspend("second", true)
+		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(BeZero(), "nothing listens")
+		Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		late := s.initRequest(ctx, p.member("shop"), "+4915112345681")
+		suspend("shop", true)
+		Eventually(func() int {
+			code, _ := p.member("shop").callAPI(ctx, s.key, http.MethodGet, nothing, "")
+			return code
+		}).WithContext(ctx).WithTimeout(patience).Should(BeZero())
+		Expect(s.verifyRequest(ctx, late)).To(Succeed())
+		suspend("second", false)
+		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+		Expect(s.listUndelivered(ctx, []string{late})).To(HaveLen(1), "it waits")
+		suspend("shop", false)
+		s.awaitDelivered(ctx, []string{late}, 1)
+
+		By("waiting for a project that is deleted")
 		project := &verifyv1.VerificationProject{}
 		Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "second"}, project)).To(Succeed())
 		Expect(s.admin.Delete(ctx, project)).To(Succeed())
