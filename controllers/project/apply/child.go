@@ -2,7 +2,10 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -10,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
@@ -94,11 +99,44 @@ func (r *run) writeIfNeeded(ctx context.Context, c child) error {
 			return fmt.Errorf("find uncached child: %w", err)
 		}
 	}
-	if !isOwned(found, r.Project) {
+	switch {
+	case !r.Owner.owns(found):
 		r.result.Conflicts = append(r.result.Conflicts, c.Ref)
 		return nil
+	case r.Owner.shared && r.Observed.objects[c.Ref] == nil:
+		return r.restoreLabels(ctx, c, found)
+	default:
+		return r.updateChild(ctx, c, found)
 	}
-	return r.updateChild(ctx, c, found)
+}
+
+// restoreLabels gives a child that was not observed the labels by which it is found, and returns a conflict: what is wanted may depend on
+// what it is.
+func (r *run) restoreLabels(ctx context.Context, c child, found client.Object) error {
+	want, _, err := unstructured.NestedStringMap(c.wanted, "metadata", "labels")
+	if err != nil {
+		return fmt.Errorf("read labels: %w", err)
+	}
+	isLabelled := func() bool {
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(key string) bool {
+			value, ok := found.GetLabels()[key]
+			return !ok || value != want[key]
+		})
+	}
+	if !isLabelled() {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": want}})
+		if err != nil {
+			return fmt.Errorf("encode labels: %w", err)
+		}
+		if err := r.Client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
+			return fmt.Errorf("restore labels: %w", err)
+		}
+		if !isLabelled() { // the server's admission removes them
+			r.result.Conflicts = append(r.result.Conflicts, c.Ref)
+			return nil
+		}
+	}
+	return fmt.Errorf("observe child: %w", apierrors.NewConflict(schema.GroupResource{Resource: c.Kind}, c.Name, errors.New("it was not observed yet")))
 }
 
 // findChild returns the child from the cache, with any owner; nil if there is none.
@@ -144,7 +182,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 		if err != nil {
 			return fmt.Errorf("hand over replicas: %w", err)
 		}
-		if guarded {
+		if guarded || r.Owner.shared {
 			condition, value = "resourceVersion", found.GetResourceVersion()
 		}
 	}

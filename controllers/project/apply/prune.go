@@ -34,7 +34,10 @@ func compareRefs(a, b Ref) int {
 // started with.
 func (r *run) isRolling() bool {
 	d := r.Observed.Deployment()
-	return d != nil && (!r.settled[Ref{kindDeployment, d.Name}] ||
+	if d == nil { // there may be one that could not be seen
+		return r.Wanted.Deployment != nil && !slices.ContainsFunc(r.result.Applied, func(ref Ref) bool { return ref.Kind == kindDeployment })
+	}
+	return (!r.settled[Ref{kindDeployment, d.Name}] ||
 		d.Status.ObservedGeneration < d.Generation ||
 		d.Status.UpdatedReplicas < d.Status.Replicas ||
 		ptr.Deref(d.Status.TerminatingReplicas, 0) > 0)

@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
 const (
@@ -17,28 +15,28 @@ const (
 	stopDelay = 5
 )
 
-func podTemplate(p *verifyv1.VerificationProject, o Options) *corev1ac.PodTemplateSpecApplyConfiguration {
-	return corev1ac.PodTemplateSpec().WithLabels(Labels(p)).WithSpec(podSpec(p, o))
+func (w *workload) podTemplate(o Options) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().WithLabels(w.labels).WithSpec(w.podSpec(o))
 }
 
 // podSpec conforms to the Pod Security Standard "restricted". It sets no user and no group: the image has them, and OpenShift's
 // restricted-v2, which gives each namespace its own, refuses any other.
-func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyConfiguration {
+func (w *workload) podSpec(o Options) *corev1ac.PodSpecApplyConfiguration {
 	spec := corev1ac.PodSpec().
-		WithServiceAccountName(Name(p.Name)).
-		WithAutomountServiceAccountToken(true). // serve watches its project, with either storage
+		WithServiceAccountName(w.name).
+		WithAutomountServiceAccountToken(true). // serve watches its projects, with either storage
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(newContainer(p, o)).
-		WithVolumes(secretsVolume(p))
-	if logo := logoRef(p); logo != nil {
-		spec.WithVolumes(logoVolume(logo))
+		WithContainers(w.newContainer(o)).
+		WithVolumes(w.secretsVolume())
+	for _, l := range w.logos {
+		spec.WithVolumes(l.newVolume())
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply refuses a repeated name
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
-	return placePods(spec, p)
+	return w.placePods(spec)
 }
