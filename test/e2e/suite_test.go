@@ -130,6 +130,7 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	restartSpecs()
 	databaseSpecs()
 	rollbackSpecs()
+	poolSpecs()
 	pluginSpecs()
 	rotationSpecs()
 	lifecycleSpecs()
