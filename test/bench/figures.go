@@ -18,6 +18,7 @@ var figures = []figure{
 	{"init-kubernetes", "verifications started, beside client-go creating objects", measureInitKubernetes},
 	{"init-postgresql", "verifications started, beside pgbench committing rows", measureInitPostgreSQL},
 	{"status", "status of final and pending requests, beside a handler that writes constant JSON", measureStatus},
+	{"reads", "ways to learn from an API server what is true now of pending requests", measureReads},
 	{"inbound", "messages from WhatsApp acknowledged, beside pgbench committing rows", measureInbound},
 	{"delivery", "events delivered and recorded, beside a client that posts the same bytes", measureDelivery},
 	{"latency", "time from the message to the receiver's webhook", measureLatency},

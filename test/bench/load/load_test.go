@@ -147,9 +147,9 @@ func TestClosed_beginsOnceItsClientsAreConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		slow := func(context.Context) (load.Call, func() error, error) {
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			return func(context.Context, load.Turn) error {
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 				return nil
 			}, nil, nil
 		}
