@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -163,7 +164,8 @@ func (c *ControlPlane) StopAPIServer() error {
 	if err := c.interruptAPIServer(); err != nil {
 		return err
 	}
-	if err := c.env.ControlPlane.APIServer.Stop(); err != nil {
+	// A process that has just been killed may be gone before envtest, which waits for it, knows that.
+	if err := c.env.ControlPlane.APIServer.Stop(); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop API server: %w", err)
 	}
 	return nil

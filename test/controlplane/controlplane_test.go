@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -108,6 +109,18 @@ var _ = Describe("ControlPlane", func() {
 		_, err = before.Get(ctx, "survivor", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	})
+
+	It("stops an API server that has ended already", func(ctx SpecContext) {
+		process, err := plane.FindAPIServer()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(process.Kill()).To(Succeed())
+		Eventually(func() error { return syscall.Kill(process.Pid, 0) }).WithContext(ctx).WithTimeout(time.Minute).WithPolling(time.Microsecond).
+			Should(MatchError(syscall.ESRCH))
+		Expect(plane.StopAPIServer()).To(Succeed())
+		Expect(plane.StartAPIServer()).To(Succeed())
+		_, err = client(plane.Config).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}, SpecTimeout(4*time.Minute))
 
 	It("kills and freezes the API server", func(ctx SpecContext) {
 		maps := client(plane.Config).CoreV1().ConfigMaps("default")
