@@ -28,7 +28,7 @@ const (
 
 // carryOutDecision carries out a decision.
 func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d decision) outcome {
-	done := outcome{project: seen.project, deployment: seen.deployment(), blocker: d.blocker, now: c.Clock.Now()}
+	done := outcome{project: seen.project, deployment: seen.findDeployment(), blocker: d.blocker, now: c.Clock.Now()}
 	for i := range seen.accounts {
 		done.claims = append(done.claims, seen.accounts[i].claim)
 	}

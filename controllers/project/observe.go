@@ -38,8 +38,8 @@ type account struct {
 	elsewhere []client.ObjectKey
 }
 
-// deployment returns the Deployment whose pods serve the project, or are about to; nil if there is none.
-func (o *observed) deployment() *appsv1.Deployment {
+// findDeployment returns the Deployment whose pods serve the project, or are about to; nil if there is none.
+func (o *observed) findDeployment() *appsv1.Deployment {
 	if o.pool != nil {
 		return o.pool.deploymentOf(o.project)
 	}

@@ -79,14 +79,14 @@ func decidePool(pool string, candidates []candidate, served map[string]int32) po
 			joining = append(joining, c.project)
 		}
 	}
-	d.admit(pool, joining)
+	d.admitJoining(pool, joining)
 	d.suspended = !slices.ContainsFunc(d.members, func(p *verifyv1.VerificationProject) bool { return !p.Suspended() })
 	return d
 }
 
-// admit adds the projects for which the pods have room. There may be more members than that, if the one that decides has lowered the
+// admitJoining adds the projects for which the pods have room. There may be more members than that, if the one that decides has lowered the
 // memory limit.
-func (d *poolDecision) admit(pool string, joining []*verifyv1.VerificationProject) {
+func (d *poolDecision) admitJoining(pool string, joining []*verifyv1.VerificationProject) {
 	decider := d.members[0]
 	most := render.MaxMembers(&decider.Spec.Server)
 	if len(d.members) > most {

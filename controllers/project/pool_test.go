@@ -23,7 +23,7 @@ var _ = Describe("A pool", func() {
 	It("has one Deployment for its projects, which none controls and all own", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes, alone := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes")), create(ctx, newProject(namespace, "alone"))
+		books, bikes, alone := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes")), create(ctx, newProject(namespace, "alone"))
 		expectCondition(ctx, books, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
 		for _, p := range []*verifyv1.VerificationProject{books, bikes} {
 			Expect(children(ctx, p)).To(ConsistOf("Service phoneproof-" + p.Name))
@@ -41,7 +41,7 @@ var _ = Describe("A pool", func() {
 
 		By("taking in one more, and leaving the ports of the others as they are")
 		before := map[string]int32{"books": portOf(ctx, books), "bikes": portOf(ctx, bikes)}
-		another := create(ctx, pooled(namespace, "another"))
+		another := create(ctx, newPooledProject(namespace, "another"))
 		expectCondition(ctx, another, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		Expect(map[string]int32{"books": portOf(ctx, books), "bikes": portOf(ctx, bikes)}).To(Equal(before))
 		report(ctx, another)
@@ -61,13 +61,13 @@ var _ = Describe("A pool", func() {
 	It("does not give the port of a project that left to the next one", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		left := portOf(ctx, books)
 		Expect(admin.Delete(ctx, books)).To(Succeed())
 		settle(ctx)
 		Expect(render.MemberPorts(poolDeployment(ctx, namespace))).To(HaveLen(1))
-		next := create(ctx, pooled(namespace, "next"))
+		next := create(ctx, newPooledProject(namespace, "next"))
 		makePoolReady(ctx, bikes, next)
 		Expect(portOf(ctx, next)).NotTo(Equal(left))
 		Expect(poolChildren(ctx, namespace)["Deployment phoneproofpool-small"]).To(Equal([]string{"bikes", "next"}))
@@ -76,9 +76,9 @@ var _ = Describe("A pool", func() {
 	It("stalls a later project that wants other pods, by name, and takes it in when it does not", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books := create(ctx, pooled(namespace, "books"))
+		books := create(ctx, newPooledProject(namespace, "books"))
 		makePoolReady(ctx, books)
-		toys := pooled(namespace, "toys")
+		toys := newPooledProject(namespace, "toys")
 		toys.Spec.Server.Replicas = new(int32(7))
 		create(ctx, toys)
 		stalled := expectCondition(ctx, toys, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonPoolConflict)
@@ -105,7 +105,7 @@ var _ = Describe("A pool", func() {
 	It("goes on while a project is suspended, without new pods", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		before := poolDeployment(ctx, namespace)
 		change(ctx, books, func(s *spec) { s.Suspend = new(true) })
@@ -138,7 +138,7 @@ var _ = Describe("A pool", func() {
 	It("does not change when the project that decides on its pods is suspended", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, toys := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "toys"))
+		books, toys := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "toys"))
 		makePoolReady(ctx, books, toys)
 		change(ctx, books, func(s *spec) { s.Server.Replicas = new(int32(5)) })
 		before := poolDeployment(ctx, namespace)
@@ -150,12 +150,12 @@ var _ = Describe("A pool", func() {
 	It("gives no project the port that a Service of another one leads to, even after its Deployment was deleted", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		change(ctx, bikes, func(s *spec) { s.Server.PriorityClassName = "high" }) // refused: its Service stays as it is
 		ports := map[string]int32{"books": portOf(ctx, books), "bikes": portOf(ctx, bikes)}
 		Expect(admin.Delete(ctx, poolDeployment(ctx, namespace))).To(Succeed())
-		another := create(ctx, pooled(namespace, "another"))
+		another := create(ctx, newPooledProject(namespace, "another"))
 		makePoolReady(ctx, books, another)
 		Expect(portOf(ctx, books)).To(Equal(ports["books"]))
 		Expect(portOf(ctx, another)).NotTo(Equal(ports["bikes"]))
@@ -165,7 +165,7 @@ var _ = Describe("A pool", func() {
 	It("recovers its objects that lost their label", func(ctx SpecContext) {
 		op := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books := create(ctx, pooled(namespace, "books"))
+		books := create(ctx, newPooledProject(namespace, "books"))
 		makePoolReady(ctx, books)
 		port, services := portOf(ctx, books), op.written(namespace, "services")
 		for _, object := range []client.Object{&appsv1.Deployment{}, &corev1.ServiceAccount{}} {
@@ -187,7 +187,7 @@ var _ = Describe("A pool", func() {
 	It("replaces arguments that others wrote into its Deployment, however many", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books := create(ctx, pooled(namespace, "books"))
+		books := create(ctx, newPooledProject(namespace, "books"))
 		makePoolReady(ctx, books)
 		forged := poolDeployment(ctx, namespace)
 		for i := range 1000 {
@@ -201,7 +201,7 @@ var _ = Describe("A pool", func() {
 	It("leaves a worker free while another one reconciles it", func(ctx SpecContext) {
 		op := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books := create(ctx, pooled(namespace, "books"))
+		books := create(ctx, newPooledProject(namespace, "books"))
 		op.busyPools.Store(client.ObjectKey{Namespace: namespace, Name: "small"}, true)
 		Expect(op.Reconcile(ctx, books)).To(HaveField("RequeueAfter", BeNumerically(">=", settling)))
 		op.busyPools.Clear()
@@ -211,10 +211,10 @@ var _ = Describe("A pool", func() {
 	It("is left by a project that is being deleted, even if a finalizer keeps that", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books := pooled(namespace, "books")
+		books := newPooledProject(namespace, "books")
 		books.Finalizers = []string{"example.com/keep"}
 		create(ctx, books)
-		bikes := create(ctx, pooled(namespace, "bikes"))
+		bikes := create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		Expect(admin.Delete(ctx, books)).To(Succeed())
 		settle(ctx)
@@ -229,14 +229,14 @@ var _ = Describe("A pool", func() {
 		Expect(poolChildren(ctx, namespace)).To(BeEmpty())
 
 		By("keeping the port that its Service leads to from the next project")
-		next := create(ctx, pooled(namespace, "next"))
+		next := create(ctx, newPooledProject(namespace, "next"))
 		Expect(portOf(ctx, next)).NotTo(Equal(targetOf(ctx, books)))
 	})
 
 	It("is not hurt by a project whose spec is refused", func(ctx SpecContext) {
 		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		change(ctx, books, func(s *spec) { s.Server.PriorityClassName = "high" })
 		expectCondition(ctx, books, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
@@ -251,7 +251,7 @@ var _ = Describe("A pool", func() {
 	It("stops serving a project whose account is granted to another namespace, and leaves the others", func(ctx SpecContext) {
 		first := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		first.stop()
 		o := usual()
@@ -271,7 +271,7 @@ var _ = Describe("A pool", func() {
 			Labels: map[string]string{verifyv1.PoolLabel: "small", verifyv1.ProjectLabel: ""},
 		}}
 		Expect(admin.Create(ctx, foreign)).To(Succeed())
-		books := create(ctx, pooled(namespace, "books"))
+		books := create(ctx, newPooledProject(namespace, "books"))
 		Expect(expectCondition(ctx, books, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonConflict).Message).
 			To(ContainSubstring("ServiceAccount phoneproofpool-small"))
 		Expect(poolChildren(ctx, namespace)).To(BeEmpty())
@@ -284,7 +284,7 @@ var _ = Describe("A pool", func() {
 	It("corrects what others change in it, and not for ever at once", func(ctx SpecContext) {
 		op := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		for range 3 * correctionBurst {
 			Expect(admin.Patch(ctx, poolDeployment(ctx, namespace), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"replicas": 9}}`)))).To(Succeed())
@@ -298,7 +298,7 @@ var _ = Describe("A pool", func() {
 	It("is not written by a view of it that is no longer true", func(ctx SpecContext) {
 		op := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		makePoolReady(ctx, books, bikes)
 		owner, err := op.poolOwner(ctx, namespace, "small")
 		Expect(err).NotTo(HaveOccurred())
@@ -315,7 +315,7 @@ var _ = Describe("A pool", func() {
 	It("gets a new version by turns, as projects with pods of their own do", func(ctx SpecContext) {
 		first := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		books, bikes := create(ctx, pooled(namespace, "books")), create(ctx, pooled(namespace, "bikes"))
+		books, bikes := create(ctx, newPooledProject(namespace, "books")), create(ctx, newPooledProject(namespace, "bikes"))
 		alone := create(ctx, newProject(namespace, "alone"))
 		makePoolReady(ctx, books, bikes)
 		makeReady(ctx, alone)
@@ -339,8 +339,8 @@ var _ = Describe("A pool", func() {
 	})
 })
 
-// pooled returns the smallest useful project of the pool small.
-func pooled(namespace, name string) *verifyv1.VerificationProject {
+// newPooledProject returns the smallest useful project of the pool small.
+func newPooledProject(namespace, name string) *verifyv1.VerificationProject {
 	project := newProject(namespace, name)
 	project.Spec.Server.Pool = "small"
 	return project

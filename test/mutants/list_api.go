@@ -240,7 +240,7 @@ var operatorMutants = []Mutant{
 	},
 	{
 		Name: "suspended-pods-run", Promise: "design.md 10: suspend applies 0",
-		Symbol: "render.(*workload).replicas", Old: "case w.suspended:", New: "case false:",
+		Symbol: "render.(*workload).countReplicas", Old: "case w.suspended:", New: "case false:",
 		Suite: "render", Test: "TestReplicas",
 	},
 	{
@@ -250,14 +250,14 @@ var operatorMutants = []Mutant{
 	},
 	{
 		Name: "rollout-is-short-of-a-pod", Promise: "hazards.md F5: a rolling restart fails no client",
-		Symbol: "render.(*workload).deployment",
+		Symbol: "render.(*workload).renderDeployment",
 		Old:    "WithMaxUnavailable(intstr.FromInt32(0))",
 		New:    "WithMaxUnavailable(intstr.FromInt32(1))",
 		Suite:  "render", Test: "TestProject_goldens",
 	},
 	{
 		Name: "metrics-reachable-by-all", Promise: "design.md 5: health and metrics on their own port",
-		Symbol: "render.networkPolicyOf", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
+		Symbol: "render.(*workload).renderNetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
 		Suite: "render", Test: "TestProject_goldens",
 	},
 	{

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,13 +117,8 @@ func (r *run) restoreLabels(ctx context.Context, c child, found client.Object) e
 	if err != nil {
 		return fmt.Errorf("read labels: %w", err)
 	}
-	isLabelled := func() bool {
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(key string) bool {
-			value, ok := found.GetLabels()[key]
-			return !ok || value != want[key]
-		})
-	}
-	if !isLabelled() {
+	labelled := labels.SelectorFromSet(want)
+	if !labelled.Matches(labels.Set(found.GetLabels())) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": want}})
 		if err != nil {
 			return fmt.Errorf("encode labels: %w", err)
@@ -131,7 +126,7 @@ func (r *run) restoreLabels(ctx context.Context, c child, found client.Object) e
 		if err := r.Client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
 			return fmt.Errorf("restore labels: %w", err)
 		}
-		if !isLabelled() { // the server's admission removes them
+		if !labelled.Matches(labels.Set(found.GetLabels())) { // the server's admission removes them
 			r.result.Conflicts = append(r.result.Conflicts, c.Ref)
 			return nil
 		}

@@ -18,16 +18,17 @@ const (
 	namespacedSuffix = "-ns"
 )
 
-// serviceAccount is the identity of the pods. It does not mount its token by default, because a foreign pod would get the token too.
-func (w *workload) serviceAccount() *corev1ac.ServiceAccountApplyConfiguration {
+// renderServiceAccount returns the identity of the pods. It does not mount its token by default, because a foreign pod would get the token
+// too.
+func (w *workload) renderServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(w.name, w.namespace).
 		WithLabels(w.labels).WithOwnerReferences(w.owners...).
 		WithAutomountServiceAccountToken(false)
 }
 
-// roleBindings give the pods the rights that their storages need. A binding's role is immutable, so each role has a binding with a name
-// of its own.
-func (w *workload) roleBindings(o Options) []*rbacv1ac.RoleBindingApplyConfiguration {
+// renderRoleBindings returns what gives the pods the rights that their storages need. A binding's role is immutable, so each role has a
+// binding with a name of its own.
+func (w *workload) renderRoleBindings(o Options) []*rbacv1ac.RoleBindingApplyConfiguration {
 	var bindings []*rbacv1ac.RoleBindingApplyConfiguration
 	for _, storage := range w.sortedStorages() {
 		name, kind := w.name+"-"+storage, "ClusterRole"

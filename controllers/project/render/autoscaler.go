@@ -9,8 +9,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// autoscaler sets the number of pods; nil if none is wanted, or no pods.
-func (w *workload) autoscaler() *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+// renderAutoscaler returns what sets the number of pods; nil if none is wanted, or no pods.
+func (w *workload) renderAutoscaler() *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	settings := w.server.Autoscaling
 	if settings == nil || w.suspended {
 		return nil

@@ -32,21 +32,21 @@ type Children struct {
 func Project(p *verifyv1.VerificationProject, o Options) Children {
 	var children Children
 	if p.Spec.Server.Pool == "" {
-		children = newProjectWorkload(p).children(o)
+		children = newProjectWorkload(p).renderChildren(o)
 	}
 	children.Service, children.Ingress, children.HTTPRoute = Service(p, o), Ingress(p), HTTPRoute(p, o)
 	return children
 }
 
-// children returns the pods and what belongs to them.
-func (w *workload) children(o Options) Children {
+// renderChildren returns the pods and what belongs to them.
+func (w *workload) renderChildren(o Options) Children {
 	return Children{
-		ServiceAccount:          w.serviceAccount(),
-		RoleBindings:            w.roleBindings(o),
-		NetworkPolicy:           networkPolicyOf(w),
-		Deployment:              w.deployment(o),
-		PodDisruptionBudget:     w.disruptionBudget(),
-		HorizontalPodAutoscaler: w.autoscaler(),
+		ServiceAccount:          w.renderServiceAccount(),
+		RoleBindings:            w.renderRoleBindings(o),
+		NetworkPolicy:           w.renderNetworkPolicy(),
+		Deployment:              w.renderDeployment(o),
+		PodDisruptionBudget:     w.renderDisruptionBudget(),
+		HorizontalPodAutoscaler: w.renderAutoscaler(),
 	}
 }
 

@@ -14,15 +14,15 @@ const progressDeadline = 600
 
 // Deployment runs the pods of a project that is in no pool.
 func Deployment(p *verifyv1.VerificationProject, o Options) *appsv1ac.DeploymentApplyConfiguration {
-	return newProjectWorkload(p).deployment(o)
+	return newProjectWorkload(p).renderDeployment(o)
 }
 
-// deployment runs the pods. A rollout starts new pods before it stops old ones, so their number never falls.
-func (w *workload) deployment(o Options) *appsv1ac.DeploymentApplyConfiguration {
+// renderDeployment returns what runs the pods. A rollout starts new pods before it stops old ones, so their number never falls.
+func (w *workload) renderDeployment(o Options) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(w.name, w.namespace).
 		WithLabels(w.labels).WithOwnerReferences(w.owners...).WithAnnotations(w.annotations).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(w.replicas()).
+			WithReplicas(w.countReplicas()).
 			WithRevisionHistoryLimit(2).
 			WithProgressDeadlineSeconds(progressDeadline). // the default, but explicit, because it ends a turn to roll
 			WithSelector(w.podSelector()).
@@ -34,9 +34,9 @@ func (w *workload) deployment(o Options) *appsv1ac.DeploymentApplyConfiguration 
 }
 
 // Replicas returns the number of pods that a project declares that is in no pool. With an autoscaler it is the initial number.
-func Replicas(p *verifyv1.VerificationProject) int32 { return newProjectWorkload(p).replicas() }
+func Replicas(p *verifyv1.VerificationProject) int32 { return newProjectWorkload(p).countReplicas() }
 
-func (w *workload) replicas() int32 {
+func (w *workload) countReplicas() int32 {
 	switch {
 	case w.suspended:
 		return 0

@@ -9,9 +9,9 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// disruptionBudget bounds how many pods a node's drain may stop at once; nil if none is wanted. Pods that are not ready never block a
-// drain: a move may help them.
-func (w *workload) disruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+// renderDisruptionBudget returns what bounds how many pods a node's drain may stop at once; nil if none is wanted. Pods that are not ready
+// never block a drain: a move may help them.
+func (w *workload) renderDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	settings := w.server.PodDisruptionBudget
 	if settings == nil {
 		return nil

@@ -7,9 +7,9 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// networkPolicyOf lets only the named peers reach the pods; nil if none is wanted. The kubelet's probes come from the pod's own node,
-// which no policy blocks.
-func networkPolicyOf(w *workload) *networkingv1ac.NetworkPolicyApplyConfiguration {
+// renderNetworkPolicy returns what lets only the named peers reach the pods; nil if none is wanted. The kubelet's probes come from the
+// pod's own node, which no policy blocks.
+func (w *workload) renderNetworkPolicy() *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := w.networkPolicy
 	if settings == nil {
 		return nil

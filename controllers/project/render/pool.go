@@ -75,6 +75,14 @@ func PodSelector(p *verifyv1.VerificationProject) map[string]string {
 	return Selector(p)
 }
 
+// PodLabels returns the labels of the pods that serve a project.
+func PodLabels(p *verifyv1.VerificationProject) map[string]string {
+	if pool := p.Spec.Server.Pool; pool != "" {
+		return poolLabels(pool)
+	}
+	return Labels(p)
+}
+
 // WorkloadName returns the name of the Deployment whose pods serve a project.
 func WorkloadName(p *verifyv1.VerificationProject) string {
 	if pool := p.Spec.Server.Pool; pool != "" {
@@ -88,7 +96,7 @@ func PoolChildren(pool Pool, o Options) Children {
 	if len(pool.Members) == 0 {
 		return Children{}
 	}
-	return newPoolWorkload(pool).children(o)
+	return newPoolWorkload(pool).renderChildren(o)
 }
 
 // newPoolWorkload returns the workload of a pool. Every member is an owner, and none the controller: what they share is deleted with the

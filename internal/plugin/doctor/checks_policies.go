@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 )
@@ -100,17 +98,7 @@ func restricts(policy *networkingv1.NetworkPolicy, direction networkingv1.Policy
 
 func selectsPods(f *Facts, selector *metav1.LabelSelector) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && s.Matches(labels.Set(podLabels(f.Project)))
-}
-
-// podLabels returns the labels of the pods that serve a project.
-func podLabels(p *verifyv1.VerificationProject) map[string]string {
-	all := render.Labels(p)
-	if p.Spec.Server.Pool != "" {
-		delete(all, "app.kubernetes.io/instance")
-		maps.Copy(all, render.PodSelector(p))
-	}
-	return all
+	return err == nil && s.Matches(labels.Set(render.PodLabels(f.Project)))
 }
 
 // rulePorts returns the ports of each rule; a nil element is a rule for all ports.

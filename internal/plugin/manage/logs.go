@@ -120,7 +120,7 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	if l.tail >= 0 {
 		options.TailLines = &l.tail
 	}
-	printer := &linePrinter{out: l.env.Streams.Out, matches: l.matches}
+	printer := &linePrinter{out: l.env.Streams.Out, isWanted: l.isWanted}
 	var group errgroup.Group
 	if !l.follow {
 		group.SetLimit(1) // one pod after another
@@ -135,16 +135,16 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
-// matches reports whether a line is to be printed.
-func (l *logs) matches(line string) bool {
+// isWanted reports whether a line is to be printed.
+func (l *logs) isWanted(line string) bool {
 	return strings.Contains(line, l.match) && (l.project == nil || project.ConcernsProject(l.project, line))
 }
 
 // linePrinter prints lines of several logs, each whole.
 type linePrinter struct {
-	out     io.Writer
-	matches func(line string) bool
-	mu      sync.Mutex
+	out      io.Writer
+	isWanted func(line string) bool
+	mu       sync.Mutex
 }
 
 func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *corev1.Pod, options *corev1.PodLogOptions) error {
@@ -156,7 +156,7 @@ func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		if !p.matches(lines.Text()) {
+		if !p.isWanted(lines.Text()) {
 			continue
 		}
 		p.mu.Lock()
