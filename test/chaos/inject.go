@@ -28,8 +28,9 @@ type injector struct {
 	writes    sync.Mutex
 	watches   sync.Mutex
 
-	// storeStopped is set from when the store is crashed or frozen until it answers again.
-	storeStopped atomic.Bool
+	// outages counts the beginnings and the ends of the store's outages, so it is odd from when the store is crashed or frozen
+	// until it answers again.
+	outages atomic.Int64
 
 	mu   sync.Mutex
 	err  error
@@ -189,7 +190,7 @@ func (i *injector) replaceReplica(ctx context.Context, p *place) error {
 	if err := i.roster.startReplica(p); err != nil {
 		return err
 	}
-	if err := p.current().AwaitReady(ctx); err != nil {
+	if err := i.awaitReady(func() error { return p.current().AwaitReady(ctx) }); err != nil {
 		return err
 	}
 	end := ledger.Fault{Kind: string(schedule.Roll), From: time.Now(), Victims: []string{old.Name}}
@@ -200,12 +201,27 @@ func (i *injector) replaceReplica(ctx context.Context, p *place) error {
 	return i.faults.Append(end)
 }
 
+// awaitReady waits for a replica once more if it was late and the store was away meanwhile: without one, none gets ready, and an API server
+// needs minutes to be back on a busy machine.
+func (i *injector) awaitReady(await func() error) error {
+	for {
+		outages := i.outages.Load()
+		err := await()
+		if !errors.Is(err, context.DeadlineExceeded) || !i.storeStopped() && i.outages.Load() == outages {
+			return err
+		}
+	}
+}
+
+// storeStopped reports whether the store is crashed or frozen, or does not answer again yet.
+func (i *injector) storeStopped() bool { return i.outages.Load()%2 == 1 }
+
 // stopStore kills the store and starts it again, or freezes and continues it.
 func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
 	i.storeBusy.Lock()
 	defer i.storeBusy.Unlock()
-	i.storeStopped.Store(true)
-	defer i.storeStopped.Store(false)
+	i.outages.Add(1)
+	defer i.outages.Add(1)
 	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
 	again, err := i.takeStoreDown(ctx, f.Kind == schedule.FreezeStore)
 	if err != nil {

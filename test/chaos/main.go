@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -59,8 +58,8 @@ func parseOptions(args []string) (options, error) {
 		stores string
 	)
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas, all at once")
-	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the whole run, if -requests is zero")
+	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas, one after the other")
+	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the run of each store, if -requests is zero")
 	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero means as many as there is time for")
 	flags.IntVar(&o.kills, "kills", 20, "number of kill -9 of single replicas; other faults come in proportion")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the faults; zero draws one")
@@ -108,18 +107,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	all := &report{out: out}
-	errs := make([]error, len(o.stores))
-	var running sync.WaitGroup
-	for n, store := range o.stores {
-		running.Go(func() {
-			if err := runStore(ctx, o, store, all); err != nil {
-				errs[n] = fmt.Errorf("%s: %w", store, err)
-			}
-		})
+	var failed error
+	for _, store := range o.stores {
+		if err := runStore(ctx, o, store, all); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", store, err))
+		}
 	}
-	running.Wait()
 	fmt.Fprintln(out, all.counts)
-	return errors.Join(errs...)
+	return failed
 }
 
 // tally counts the invariants that held, that were violated, and that had nothing to be tested on.

@@ -15,7 +15,7 @@ func TestParseOptions(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.stores).To(ConsistOf(system.PostgreSQL, system.Kubernetes))
 	g.Expect(o.seed).NotTo(BeZero(), "one is drawn")
-	g.Expect(o.duration).To(Equal(3*time.Minute), "both run at once")
+	g.Expect(o.duration).To(Equal(3 * time.Minute))
 
 	o, err = parseOptions([]string{"-store=kubernetes", "-seed=7", "-duration=4m"})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -70,7 +70,7 @@ type partialFault struct {
 // everything that it must hit in the run. It returns what it hit.
 func (i *injector) injectPartial(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
 	s := i.newPartialFault(ctx, f)
-	s.storeStopped = i.storeStopped.Load
+	s.storeStopped = i.storeStopped
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	before := s.hits()
