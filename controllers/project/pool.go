@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -185,7 +186,7 @@ func (m *membership) addOutcome(done *outcome) {
 	}
 }
 
-// errPoolBusy is returned while another worker reconciles the pool.
+// errPoolBusy is returned while another worker reconciles the pool, or its result is not in the cache yet.
 var errPoolBusy = errors.New("the pool is being reconciled")
 
 // isPoolBusy reports whether another worker reconciles the project's pool now.
@@ -233,6 +234,9 @@ func (c *Controller) reconcilePool(ctx context.Context, namespace, name string) 
 	}
 	pool := newPool(name, d, deployment, m.exposed)
 	c.applyPool(ctx, m, pool, apply.Request{Owner: owner, Observed: children, Wanted: render.PoolChildren(pool, c.Render)})
+	if apierrors.IsConflict(m.err) {
+		return nil, errPoolBusy // the cache does not know yet what was applied for another project
+	}
 	return m, nil
 }
 

@@ -34,4 +34,9 @@ var poolMutants = []Mutant{
 		Symbol: "project.(*membership).portOf", Old: "m == nil || p.Suspended()", New: "m == nil",
 		Suite: "projects", Test: "A pool",
 	},
+	{
+		Name: "services-by-a-stale-view-of-the-pool", Promise: "adr 0032: members of a pool cost no writes that are in vain",
+		Symbol: "project.(*Controller).reconcilePool", Old: "if apierrors.IsConflict(m.err) {", New: "if apierrors.IsGone(m.err) {",
+		Suite: "projects", Test: "Many projects cost a Service each",
+	},
 }
