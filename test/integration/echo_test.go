@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,18 +28,7 @@ func (s *simulatedShop) startEcho(ctx context.Context, number string) (id, link 
 // attackEcho runs an attack on the echo to a number as soon as what it needs is there.
 func (s *simulatedShop) attackEcho(ctx context.Context, a *simulator.Attack, number, link string) {
 	GinkgoHelper()
-	attacker := s.addUser(ctx)
-	var answered []any
-	Eventually(func() error {
-		status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
-			"/sim/users/"+attacker+"/attack/"+a.Name, fmt.Sprintf(`{"link": %q, "phone": %q}`, link, number))
-		if status != http.StatusOK {
-			return fmt.Errorf("%v", answer)
-		}
-		answered = answer["deliveries"].([]any)
-		return nil
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-	expectStatuses(answered, a.Expect)
+	expectStatuses(s.runAttack(ctx, a.Name, s.addUser(ctx), number, link), a.Expect)
 }
 
 // killAtQuestion kills the replica, like kill -9, while it sends the message that start has it send. The message reaches the simulator
