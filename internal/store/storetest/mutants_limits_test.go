@@ -107,7 +107,7 @@ func rateMutants() []mutant {
 		}},
 		{"counts before it creates, without a lock", []string{"are not exceeded by concurrent"}, func(w environment) func(*faultyStore) {
 			return countsItself(w, func(context.Context, *faultyStore, countedCreation) bool {
-				yieldProcessor()
+				letOthersRun()
 				return true
 			})
 		}},

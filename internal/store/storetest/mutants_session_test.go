@@ -107,7 +107,7 @@ func sessionMutants() []mutant {
 						return r, err
 					}
 					before := r.Clone()
-					yieldProcessor()
+					letOthersRun()
 					next, err := before.Apply(m, s.now())
 					if errors.Is(err, verification.ErrUnchanged) {
 						return before, nil

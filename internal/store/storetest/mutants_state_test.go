@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,7 @@ func creationMutants() []mutant {
 			create := s.create
 			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				_, err := s.inner.Read(ctx, n.ID)
-				yieldProcessor()
+				letOthersRun()
 				c, createErr := create(ctx, n, l)
 				c.Existing = err == nil
 				return c, createErr
@@ -95,12 +94,8 @@ func creationMutants() []mutant {
 	}
 }
 
-// yieldProcessor lets other goroutines run in between.
-func yieldProcessor() {
-	for range 20 {
-		runtime.Gosched()
-	}
-}
+// letOthersRun lets all other goroutines run until they wait, in a bubble of synctest.
+func letOthersRun() { <-time.After(time.Nanosecond) }
 
 func forgetsField(what, caughtBy string, forget func(*verification.Request)) mutant {
 	return mutant{"forgets " + what, []string{"returns every field of a request that is " + caughtBy}, perInstance(func(s *faultyStore) { s.changeAnswers(forget) })}
@@ -274,7 +269,7 @@ func updateMutants() []mutant {
 					if err != nil {
 						return r, err
 					}
-					yieldProcessor()
+					letOthersRun()
 					if err := m(&r, now); err != nil {
 						return r, err
 					}
