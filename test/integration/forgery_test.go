@@ -159,7 +159,7 @@ func (s *simulatedShop) startRequest(ctx context.Context, method, number string)
 	return answer["requestId"].(string), link
 }
 
-// runAttack attacks the link of a victim as soon as what it needs is there, and returns the answers. An answer of 503 says that nothing
+// runAttack attacks the link of a victim as soon as what it needs is there, and returns the answers. An answer of 503 means that nothing
 // was decided, because the store was late: then it comes again, as the messenger would deliver it again.
 func (s *simulatedShop) runAttack(ctx context.Context, name, by, victim, link string) []any {
 	GinkgoHelper()
