@@ -201,8 +201,8 @@ func (i *injector) replaceReplica(ctx context.Context, p *place) error {
 	return i.faults.Append(end)
 }
 
-// awaitReady waits for a replica once more if it was late and the store was away meanwhile: without one, none gets ready, and an API server
-// needs minutes to be back on a busy machine.
+// awaitReady awaits a replica once more if it was late and the store was away meanwhile: without a store none gets ready, and outages that
+// follow each other may take longer than a replica has.
 func (i *injector) awaitReady(await func() error) error {
 	for {
 		outages := i.outages.Load()
