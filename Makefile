@@ -20,8 +20,8 @@ PACKAGES ?= ./...
 # Flags of go test; with -run or -bench the specs of test/integration are left out.
 TEST_FLAGS ?=
 # For one package: a machine may be slow.
-TEST_TIMEOUT ?= 30m
-# How many specs of test/integration run at once; empty for three for each processor.
+TEST_TIMEOUT ?= 60m
+# How many specs of test/integration run at once; empty for two for each processor.
 PROCS ?=
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s

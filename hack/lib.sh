@@ -53,7 +53,25 @@ processor_time() {
 	echo $(((stat[15] + stat[16]) / 100))
 }
 
-# print_time prints how long the script has run, and the processor time of what it ran, beside its budget.
+# stolen_time prints the seconds for which the machine's processors were given to other machines of its host since it was started.
+stolen_time() {
+	local cpu
+	{ read -ra cpu </proc/stat; } 2>/dev/null # in hundredths of a second, of all processors
+	echo $((${cpu[8]:-0} / 100))
+}
+
+# disk_wait prints the seconds since the machine was started in which something waited for a disk, if the kernel measures that.
+disk_wait() {
+	local pressure
+	{ read -r pressure </proc/pressure/io; } 2>/dev/null || pressure='total=0'
+	echo $((${pressure##*total=} / 1000000))
+}
+
+stolen_before=$(stolen_time) disk_wait_before=$(disk_wait)
+
+# print_time prints how long the script has run, and the processor time of what it ran, beside its budget; and what it lacked: a red
+# test of a run for which the machine was slow looks different from one of a run for which it was not.
 print_time() {
-	echo "$1: $SECONDS s, $(processor_time $$) s of processor time; budget on 2 cores: $2"
+	printf '%s: %d s, %d s of processor time, %d s stolen by other machines, %d s with a wait for the disk; budget on 2 cores: %s\n' \
+		"$1" "$SECONDS" "$(processor_time $$)" $(($(stolen_time) - stolen_before)) $(($(disk_wait) - disk_wait_before)) "$2"
 }

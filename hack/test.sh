@@ -13,7 +13,7 @@ out=bin/test
 packages_at_once=$(($(nproc) + 1))
 integration=$(go list -m)/test/integration
 tool=(go tool -modfile=hack/tools/go.mod)
-timeout=${TEST_TIMEOUT:-30m}
+timeout=${TEST_TIMEOUT:-60m}
 read -ra race <<<"${RACE-}"
 read -ra flags <<<"${TEST_FLAGS-}"
 # Each package is linked anew: without what debuggers read that takes a third less.
