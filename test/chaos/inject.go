@@ -245,21 +245,8 @@ func (i *injector) takeStoreDown(ctx context.Context, frozen bool) (again func()
 	case frozen:
 		return plane.FreezeAPIServer()
 	default:
-		return func() error { return tryThreeTimes(plane.StartAPIServer) }, plane.KillAPIServer()
+		return plane.StartAPIServer, plane.KillAPIServer()
 	}
-}
-
-// tryThreeTimes retries an operation with a timeout of its own, which a busy machine may exceed.
-func tryThreeTimes(try func() error) error {
-	var all error
-	for range 3 {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		all = errors.Join(all, err)
-	}
-	return all
 }
 
 // disturbNetwork applies a fault to the network.
