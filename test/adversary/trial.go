@@ -104,7 +104,7 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	t.simulator = simulator.New(simulator.Options{
-		Users: []simulator.Person{}, Retry: 100 * time.Millisecond,
+		Users: []simulator.Person{},
 		Redirect: func(callback string) string {
 			return strings.Replace(callback, "https://"+pageHost, "http://"+t.nextReplica(), 1)
 		},

@@ -10,21 +10,21 @@ import (
 	. "github.com/onsi/gomega"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
 var _ = Describe("An API server that asks for patience", func() {
 	It("gets few calls, and nothing is lost", func(ctx SpecContext) {
 		const busy = 20 * time.Second
 		s := newShop(ctx)
-		s.openStore(ctx)
+		s.allowSlowAnswers(ctx)
+		stopFailing := s.receiver.failFirst()
+		due := s.createVerifiedRequests(ctx, webhook.SlowStart) // the second attempt is due in 5 s, when the API server answers nothing
 		way := s.startProxy()
 		s.start(ctx, 1)
 		r := s.replicas[0]
-		s.findLeader(ctx)
 		pending := s.initRequest(ctx, r, "+49 1511 2345678")
-		stopFailing := s.receiver.failFirst()
-		due := s.createVerifiedRequests(ctx, 20) // the second attempt is due in 5 s, when the API server answers nothing
-		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).WithTimeout(patience).Should(Equal(len(due)))
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).Should(Equal(len(due)))
 		stopFailing()
 
 		way.answerWith(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -44,7 +44,7 @@ var _ = Describe("An API server that asks for patience", func() {
 				asked++
 			}
 			Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
-			Eventually(time.After(time.Second)).WithContext(ctx).WithTimeout(patience).Should(Receive())
+			Eventually(time.After(time.Second)).WithContext(ctx).Should(Receive())
 		}
 		calls, took := way.calls.Load()-before, time.Since(began)
 		way.answerWith(nil)
@@ -52,17 +52,17 @@ var _ = Describe("An API server that asks for patience", func() {
 		AddReportEntry("while busy", fmt.Sprintf("%d calls in %s, %.1f a second beyond those of clients", calls, took.Round(time.Millisecond), rate))
 		Expect(rate).To(BeNumerically("<", 10), "no hot loop")
 
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		s.awaitDelivered(ctx, due, 2)
 		s.receiver.byRequest(webhookSecret)
 		Expect(s.readRequest(ctx, pending).Status.Phase).To(Equal(verifyv1.PhasePending))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("A leader whose watch lags", func() {
 	It("repeats no delivery, expires no request that was verified meanwhile, and catches up", func(ctx SpecContext) {
 		s := newShop(ctx)
-		s.openStore(ctx)
+		s.allowSlowAnswers(ctx)
 		seen := s.followPhases(ctx)
 		direct := s.kubeconfig
 		way := s.startProxy()
@@ -75,23 +75,23 @@ var _ = Describe("A leader whose watch lags", func() {
 		var lapsing, rescued []string
 		for range 3 { // both end within the lag; the leader has seen them pending, because it sends events of later requests
 			for _, list := range []*[]string{&lapsing, &rescued} {
-				id, err := s.storeRequest(ctx, 25*time.Second)
+				id, err := s.storeRequest(ctx, 45*time.Second)
 				Expect(err).NotTo(HaveOccurred())
 				*list = append(*list, id)
 			}
 		}
 		flying := s.createVerifiedRequests(ctx, 5)
-		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeEquivalentTo(len(flying)))
+		Eventually(held).WithContext(ctx).Should(BeEquivalentTo(len(flying)))
 		pending := s.initRequest(ctx, lagging, "+49 1511 2345678")
 		release := way.holdWatches()
 		defer release()
-
-		By("letting another replica lead and write what the lagging one does not receive")
-		way.refuseLeases()
-		Eventually(other.isLeading).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
 		for _, id := range rescued {
 			Expect(s.verifyRequest(ctx, id)).To(Succeed())
 		}
+
+		By("letting another replica lead and write what the lagging one does not receive")
+		way.refuseLeases()
+		Eventually(other.isLeading).WithContext(ctx).Should(BeTrue())
 		free()
 		s.awaitDelivered(ctx, append(flying, rescued...), 1)
 		sent := len(s.receiver.deliveries())
@@ -100,10 +100,10 @@ var _ = Describe("A leader whose watch lags", func() {
 		By("letting the lagging replica lead again with its stale cache")
 		other.kill()
 		way.answerWith(nil)
-		Eventually(lagging.isLeading).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(lagging.isLeading).WithContext(ctx).Should(BeTrue())
 		later := s.createVerifiedRequests(ctx, 5)
 		for _, id := range lapsing {
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(2 * patience).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		}
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(5*time.Second).Should(HaveLen(sent), "no repetition, and no later event")
@@ -116,10 +116,10 @@ var _ = Describe("A leader whose watch lags", func() {
 		Expect(s.receiver.deliveries()).To(HaveLen(sent + len(later)))
 		s.receiver.byRequest(webhookSecret)
 		for _, id := range rescued {
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(patience).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("Two replicas that both hold the lease", func() {
@@ -131,36 +131,37 @@ var _ = Describe("Two replicas that both hold the lease", func() {
 		honest := s.findLeader(ctx)
 		s.startProxy().fakeLease()
 		deceived := s.startOne()
-		Eventually(deceived.isLeading).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
-		Eventually(deceived.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(deceived.isLeading).WithContext(ctx).Should(BeTrue())
+		Eventually(deceived.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		added := s.addContinuously(ctx, 50*time.Millisecond)
-		Eventually(func() int { return len(s.receiver.deliveries()) }).WithContext(ctx).WithTimeout(time.Minute).Should(BeNumerically(">", 100))
+		Eventually(func() int { return len(s.receiver.deliveries()) }).WithContext(ctx).Should(BeNumerically(">", 100))
 		added.stop()
 		s.awaitDelivered(ctx, added.verified, 1)
-		Eventually(func() bool { return honest.isLeading() && deceived.isLeading() }).WithContext(ctx).WithTimeout(patience).
+		Eventually(func() bool { return honest.isLeading() && deceived.isLeading() }).WithContext(ctx).
 			Should(BeTrue(), "both lead")
 		got := s.receiver.byRequest(webhookSecret)
 		duplicates := 0
 		for _, id := range added.verified {
-			Expect(len(got[id])).To(BeElementOf(1, 2), "at most once by each leader")
+			Expect(len(got[id])).To(And(BeNumerically(">=", 1), BeNumerically("<=", honest.countTerms()+deceived.countTerms())), "once in each term at most")
 			duplicates += len(got[id]) - 1
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(patience).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
 		}
 		for _, id := range added.lapsed {
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(patience).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		}
 		Expect(duplicates).NotTo(BeZero(), "both leaders sent events")
 		s.expectStatus(ctx, added.verified, "VERIFIED")
 		AddReportEntry("counts", fmt.Sprintf("%d events, %d of them twice", len(added.verified), duplicates))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("A cluster whose etcd is full", func() {
 	It("refuses new requests, answers for stored ones, sends no event that it cannot record, and recovers with free space", func(ctx SpecContext) {
 		c, plane := startCluster(ctx)
 		s := newShopIn(ctx, c)
+		s.allowSlowAnswers(ctx)
 		s.start(ctx, 2)
 		r := s.replicas[0]
 		final := s.createVerifiedRequests(ctx, 1)
@@ -171,15 +172,15 @@ var _ = Describe("A cluster whose etcd is full", func() {
 		pending := started["requestId"].(string)
 		stopFailing := s.receiver.failFirst()
 		due := s.createVerifiedRequests(ctx, 10) // the second attempt is due in 5 s
-		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).WithTimeout(patience).Should(Equal(len(due)))
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).Should(Equal(len(due)))
 		stopFailing()
 
 		free, err := plane.FillUp(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(free)
-		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusServiceUnavailable))
 		// A lease that cannot be renewed is not safely held after half its duration, and a replica without a lease sends nothing.
-		Eventually(s.anyLeads).WithContext(ctx).WithTimeout(patience).Should(BeFalse())
+		Eventually(s.anyLeads).WithContext(ctx).Should(BeFalse())
 		sent := len(s.receiver.deliveries())
 		full := time.Now()
 		for time.Since(full) < 8*time.Second {
@@ -196,7 +197,7 @@ var _ = Describe("A cluster whose etcd is full", func() {
 		Expect(s.receiver.deliveries()).To(HaveLen(sent), "no event whose attempt cannot be recorded")
 
 		Expect(free(ctx)).To(Succeed())
-		Eventually(s.postMessage).WithContext(ctx).WithArguments(ctx, r, number, started["expectedText"]).WithTimeout(patience).
+		Eventually(s.postMessage).WithContext(ctx).WithArguments(ctx, r, number, started["expectedText"]).
 			Should(Equal(http.StatusOK))
 		s.awaitDelivered(ctx, due, 2)
 		s.awaitDelivered(ctx, []string{pending}, 1)
@@ -204,8 +205,8 @@ var _ = Describe("A cluster whose etcd is full", func() {
 		for _, id := range due {
 			Expect(len(got[id])).To(BeElementOf(2, 3), "one may have been in flight when etcd filled up")
 		}
-		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).Should(Equal(http.StatusOK))
-	}, SpecTimeout(3*time.Minute))
+		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
+	}, SpecTimeout(hang))
 })
 
 // anyLeads reports whether any of the replicas leads, according to its log.

@@ -57,6 +57,17 @@ func (b signedBody) postTo(ctx context.Context, through *replica) int {
 	return response.StatusCode
 }
 
+// mustPostTo is postTo that must succeed. A message that the store had no time for is sent again, like Meta does.
+func (b signedBody) mustPostTo(ctx context.Context, through *replica) {
+	GinkgoHelper()
+	var status int
+	Eventually(func() int {
+		status = b.postTo(ctx, through)
+		return status
+	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
+	Expect(status).To(Equal(http.StatusOK))
+}
+
 var _ = Describe("The load of a verification on the API server", func() {
 	It("is three writes until its event is delivered, and no LIST", func(ctx SpecContext) {
 		const requests = 20
@@ -64,7 +75,7 @@ var _ = Describe("The load of a verification on the API server", func() {
 		way := s.startProxy()
 		s.start(ctx, 1)
 		r := s.findLeader(ctx)
-		before, repeated := way.callsOf("verificationrequests"), 0
+		before, lost, repeated := way.callsOf("verificationrequests"), way.lostCallsOf("verificationrequests"), 0
 		again := func(status int) int {
 			if status == http.StatusServiceUnavailable {
 				repeated++
@@ -77,15 +88,17 @@ var _ = Describe("The load of a verification on the API server", func() {
 			Eventually(func() (status int) {
 				status, started = r.initKeyed(ctx, s.key, number, fmt.Sprintf(`{"phoneNumber": %q}`, number))
 				return again(status)
-			}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
+			}).WithContext(ctx).Should(Equal(http.StatusOK))
 			canaries.addText(started["expectedText"].(string))
 			Eventually(func() int {
 				return again(s.postMessage(ctx, r, number, started["expectedText"].(string)))
-			}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
+			}).WithContext(ctx).Should(Equal(http.StatusOK))
 		}
-		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(requests))
-		Eventually(func() int { return way.callsOf("verificationrequests")["PUT"] - before["PUT"] }).WithTimeout(patience).
-			Should(BeNumerically(">=", 2*requests-repeated), "one write verifies, one records the attempt; the fourth, later, deletes")
+		Eventually(s.receiver.deliveries).Should(HaveLen(requests))
+		Eventually(func() int {
+			// What ended without an answer may be stored, and is not written again then.
+			return way.callsOf("verificationrequests")["PUT"] - before["PUT"] + way.lostCallsOf("verificationrequests")["PUT"] - lost["PUT"]
+		}).Should(BeNumerically(">=", 2*requests-repeated), "one write verifies, one records the attempt; the fourth, later, deletes")
 		// Calls that timed out on a loaded machine were repeated, and each may have added a call, or left one that ended without an answer
 		// and was not counted.
 		after := way.callsOf("verificationrequests")
@@ -97,5 +110,5 @@ var _ = Describe("The load of a verification on the API server", func() {
 		gets := float64(after["GET"]-before["GET"]) / float64(requests+repeated)
 		AddReportEntry(fmt.Sprintf("reads per verification: %.1f GET", gets))
 		Expect(gets).To(BeNumerically("<=", 4), "one for each change while it is pending, and one right before the event is sent")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })

@@ -43,13 +43,14 @@ var _ = Describe("A machine whose clock is an hour", func() {
 		It(name+" goes by the time of the API server", func(ctx SpecContext) {
 			s := newShop(ctx)
 			s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Request.TTL = "10m" })
+			s.allowSlowAnswers(ctx)
 			right := shiftClock(offset)
 			wrong := s.startOne() // it leads, and handles due work
 			right()
-			Eventually(wrong.isLeading).WithContext(ctx).WithTimeout(patience).Should(BeTrue(), wrong.output)
+			Eventually(wrong.isLeading).WithContext(ctx).Should(BeTrue(), wrong.output)
 			other := s.startOne()
 			for _, r := range s.replicas {
-				Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+				Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 			}
 			Expect(wrong.readMetric(ctx, "phoneproof_clock_offset_seconds", nil)).To(BeNumerically("~", -offset.Seconds(), 5))
 			Expect(other.readMetric(ctx, "phoneproof_clock_offset_seconds", nil)).To(BeZero())
@@ -57,7 +58,7 @@ var _ = Describe("A machine whose clock is an hour", func() {
 			pending := []string{s.initRequest(ctx, other, "+49 1511 2345678"), s.initRequest(ctx, wrong, "+49 1511 2345679")}
 			stopFailing := s.receiver.failFirst()
 			due := s.createVerifiedRequests(ctx, 1)
-			Eventually(s.receiver.deliveries).WithContext(ctx).WithTimeout(patience).ShouldNot(BeEmpty(), "due events are sent")
+			Eventually(s.receiver.deliveries).WithContext(ctx).ShouldNot(BeEmpty(), "due events are sent")
 			stopFailing()
 			s.awaitDelivered(ctx, due, 2)
 			sent := s.receiver.deliveries()
@@ -67,37 +68,39 @@ var _ = Describe("A machine whose clock is an hour", func() {
 			}
 			lapsed, err := s.storeRequest(ctx, time.Second)
 			Expect(err).NotTo(HaveOccurred())
-			Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).WithTimeout(patience).
+			Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).
 				Should(Equal(verifyv1.PhaseExpired), "lapsed requests expire")
 			for _, id := range pending {
 				Expect(s.readRequest(ctx, id).Status.Phase).To(Equal(verifyv1.PhasePending))
 				for _, r := range s.replicas {
-					Eventually(r.readStatus).WithContext(ctx).WithArguments(s.key, id).WithTimeout(patience).Should(Equal("PENDING"))
+					Eventually(r.readStatus).WithContext(ctx).WithArguments(s.key, id).Should(Equal("PENDING"))
 				}
 			}
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(hang))
 
 		It(name+" goes by the time of the database", func(ctx SpecContext) {
-			o := newDatabaseShop(ctx, newDatabase(ctx))
+			o := newDatabaseShopWith(ctx, newDatabase(ctx), func(p *verifyv1.VerificationProject) {
+				p.Spec.Webhook.Timeout = "30s" // as with allowSlowAnswers
+			})
 			right := shiftClock(offset)
 			o.start(ctx, 1)
 			right()
 			wrong := o.replicas[0]
 			Expect(wrong.readMetric(ctx, "phoneproof_clock_offset_seconds", nil)).To(BeNumerically("~", -offset.Seconds(), 5))
 			b := o.startRequest(ctx, wrong, "+4915112345001", "first")
-			Eventually(wrong.readStatus).WithContext(ctx).WithArguments(o.key, b.id).WithTimeout(patience).Should(Equal("PENDING"))
+			Eventually(wrong.readStatus).WithContext(ctx).WithArguments(o.key, b.id).Should(Equal("PENDING"))
 			stopFailing := o.receiver.failFirst()
 			o.verifyNumber(ctx, wrong, b)
-			Eventually(o.receiver.deliveries).WithContext(ctx).WithTimeout(patience).ShouldNot(BeEmpty(), "due events are sent")
+			Eventually(o.receiver.deliveries).WithContext(ctx).ShouldNot(BeEmpty(), "due events are sent")
 			stopFailing()
-			Eventually(o.queryCount).WithContext(ctx).WithArguments(ctx, undeliveredEvents).WithTimeout(patience).Should(BeZero())
+			Eventually(o.queryCount).WithContext(ctx).WithArguments(ctx, undeliveredEvents).Should(BeZero())
 			sent := o.receiver.deliveries()
 			Expect(sent).To(HaveLen(2))
 			Expect(sent[1].at.Sub(sent[0].at)).To(BeNumerically(">", 4900*time.Millisecond), "the schedule counts from the right time")
 			for _, d := range sent {
 				Expect(d.headers.Get("Webhook-Timestamp")).To(beUnixNear(d.at))
 			}
-			Eventually(wrong.readStatus).WithContext(ctx).WithArguments(o.key, b.id).WithTimeout(patience).Should(Equal("VERIFIED"))
-		}, SpecTimeout(2*time.Minute))
+			Eventually(wrong.readStatus).WithContext(ctx).WithArguments(o.key, b.id).Should(Equal("VERIFIED"))
+		}, SpecTimeout(hang))
 	}
 })

@@ -25,20 +25,20 @@ var _ = Describe("A project that is deleted", func() {
 		s.runKubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/by-hand")
 		canaries.addText(s.readRequest(ctx, "by-hand").Status.ExpectedText)
 		Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).
-			WithTimeout(30 * time.Second).Should(Equal(verifyv1.PhaseExpired))
+			Should(Equal(verifyv1.PhaseExpired))
 		s.receiver.answerWith(http.StatusInternalServerError)
 		due := s.createVerifiedRequests(ctx, 3)
-		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).WithTimeout(30 * time.Second).Should(Equal(len(due)))
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).Should(Equal(len(due)))
 		held, release := s.receiver.holdAnswers()
 		defer release()
 		s.createVerifiedRequests(ctx, 1)
-		Eventually(held).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeNumerically(">=", 1))
+		Eventually(held).WithContext(ctx).Should(BeNumerically(">=", 1))
 		stored := len(s.listRequests(ctx))
 		Expect(stored).To(BeNumerically(">=", 9), "2 delivered, 1 expired, 2 pending, 3 due again, 1 on its way")
 
 		s.runKubectl("delete", "vproj/shop")
 		for _, r := range s.replicas {
-			Eventually(r.output).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("the project was deleted"))
+			Eventually(r.output).WithContext(ctx).Should(ContainSubstring("the project was deleted"))
 		}
 		sent := len(s.receiver.deliveries())
 		release() // the answer can soon not be recorded any more
@@ -49,16 +49,16 @@ var _ = Describe("A project that is deleted", func() {
 
 		Expect(plane.StartControllers("garbage-collector-controller")).To(Succeed())
 		DeferCleanup(plane.StopControllers)
-		Eventually(s.listRequests).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeEmpty())
+		Eventually(s.listRequests).WithContext(ctx).Should(BeEmpty())
 		for _, r := range s.replicas {
 			Eventually(func() int {
 				status, _ := r.callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+due[0], "")
 				return status
-			}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(http.StatusNotFound))
+			}).WithContext(ctx).Should(Equal(http.StatusNotFound))
 		}
 		s.refuseCleanly(ctx, due[0], http.StatusNotFound)
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveLen(sent))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // refuseCleanly checks that every process runs, starts no verification, and answers clients in the form of the contract.
@@ -74,7 +74,7 @@ func (s *shop) refuseCleanly(ctx context.Context, id string, status int) {
 		Eventually(func() int {
 			got, _ := r.callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			return got
-		}).WithContext(ctx).WithTimeout(patience).Should(Equal(status))
+		}).WithContext(ctx).Should(Equal(status))
 		Expect(r.output()).NotTo(ContainSubstring("panic"))
 	}
 }

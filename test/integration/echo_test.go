@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -53,7 +52,7 @@ func (s *simulatedShop) killAtQuestion(ctx context.Context, sent bool, start fun
 	}
 	s.intercept.Store(&stop)
 	start()
-	Eventually(reached).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+	Eventually(reached).WithContext(ctx).Should(BeClosed())
 	s.replicas[0].kill()
 	s.intercept.Store(nil)
 }
@@ -124,7 +123,7 @@ var _ = Describe("An echo", func() {
 			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
 		}
 		Expect(later).To(HaveLen(2))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("survives kill -9 before the question is sent, after it was sent, and before the tap", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
@@ -147,13 +146,13 @@ var _ = Describe("An echo", func() {
 
 		By("before the tap: the code comes again, and the same question is asked once more")
 		s.startNext(ctx)
-		Eventually(s.countSent).WithContext(ctx).WithTimeout(patience).Should(BeEquivalentTo(2))
+		Eventually(s.countSent).WithContext(ctx).Should(BeEquivalentTo(2))
 		s.replicas[0].kill()
 		Expect(s.readRequest(ctx, id).Status.Contacts).To(Equal(stored))
 		s.startNext(ctx)
 		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo", "actualPhoneNumber", owner)
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("waits, and says why in the metrics, where Meta opens the window for the user id alone", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
@@ -163,7 +162,7 @@ var _ = Describe("An echo", func() {
 		failed := func() float64 {
 			return s.replicas[0].readMetric(ctx, "phoneproof_whatsapp_messages_failed_total", map[string]string{"reason": "no_window"})
 		}
-		Eventually(failed).WithContext(ctx).WithTimeout(patience).Should(BeEquivalentTo(1))
+		Eventually(failed).WithContext(ctx).Should(BeEquivalentTo(1))
 		Expect(s.replicas[0].readMetric(ctx, "phoneproof_messages_total", map[string]string{"method": "WHATSAPP", "outcome": "need_echo"})).
 			To(BeEquivalentTo(1))
 		Expect(s.readChats(ctx, owner)).NotTo(ContainSubstring("asks to confirm"))
@@ -174,7 +173,7 @@ var _ = Describe("An echo", func() {
 		id, _ = s.startEcho(ctx, owner)
 		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("is answered with the number, and not needed again, where Meta shows it after the first message", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
@@ -187,5 +186,5 @@ var _ = Describe("An echo", func() {
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
 		s.sendText(ctx, owner, link)
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", nil, "actualPhoneNumber", owner)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })

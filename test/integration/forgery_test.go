@@ -48,7 +48,6 @@ func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv
 	s := &simulatedShop{shop: newShop(ctx)}
 	s.api.Store("")
 	sim := simulator.New(simulator.Options{
-		Retry: 100 * time.Millisecond,
 		Redirect: func(callback string) string {
 			return strings.Replace(callback, sceneURL, "http://"+s.api.Load().(string), 1)
 		},
@@ -90,7 +89,7 @@ func (s *simulatedShop) startNext(ctx context.Context) {
 	}, leaseFlags...)...)
 	s.replicas = slices.Insert(s.replicas, 0, r)
 	s.api.Store(r.api)
-	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 }
 
 // runInBackground runs start until the spec ends.
@@ -170,7 +169,7 @@ func (s *simulatedShop) runAttack(ctx context.Context, name, by, victim, link st
 		g.Expect(status).To(Equal(http.StatusOK), "%v", answer)
 		answers = answer["deliveries"].([]any)
 		g.Expect(answers).NotTo(ContainElement(HaveKeyWithValue("status", BeEquivalentTo(http.StatusServiceUnavailable))))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), name)
+	}).WithContext(ctx).Should(Succeed(), name)
 	return answers
 }
 
@@ -195,7 +194,7 @@ func (s *simulatedShop) verifyByOwner(ctx context.Context, owner, id, link strin
 	if strings.HasPrefix(link, "https://t.me/") {
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/share-contact", `{"wait": "30s"}`)
 	}
-	Eventually(s.readStatus).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal("VERIFIED"))
+	Eventually(s.readStatus).WithContext(ctx).WithArguments(id).Should(Equal("VERIFIED"))
 }
 
 // attacksOn returns the attacks on a messenger that contain no honest message.
@@ -232,8 +231,8 @@ var _ = Describe("A forgery", func() {
 		}
 		Expect(hints).To(BeNumerically("<=", 3))
 		s.verifyByOwner(ctx, victim, id, link)
-		Eventually(s.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(1), "one event, for the owner")
-	}, SpecTimeout(3*time.Minute))
+		Eventually(s.receiver.deliveries).WithContext(ctx).Should(HaveLen(1), "one event, for the owner")
+	}, SpecTimeout(hang))
 
 	It("of a Telegram message verifies nothing, and the owner of the number can still prove it", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
@@ -250,7 +249,7 @@ var _ = Describe("A forgery", func() {
 			Expect(s.readRequest(ctx, id).Status.ActualPhoneNumber).To(BeEmpty(), a.Name)
 			s.verifyByOwner(ctx, victim, id, link)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("among updates that are fetched verifies nothing either", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, false)
@@ -268,7 +267,7 @@ var _ = Describe("A forgery", func() {
 			s.verifyByOwner(ctx, victim, id, link)
 			Expect(s.readRequest(ctx, id).Status.ActualPhoneNumber).To(Equal(victim), a.Name)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("by a link that is passed on with another text is asked about, once, and only the owner's answer counts", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
@@ -277,16 +276,16 @@ var _ = Describe("A forgery", func() {
 		chat, prepared, _ := strings.Cut(link, "?text=")
 		relayed := chat + "?text=Please%20release%20my%20parcel%20no.%20" + prepared[len(prepared)-len("XXXX-XXXX-XXXX-XXXX"):]
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
-		Eventually(func() int { return len(s.readRequest(ctx, id).Status.Contacts) }).WithContext(ctx).WithTimeout(patience).Should(Equal(1))
+		Eventually(func() int { return len(s.readRequest(ctx, id).Status.Contacts) }).WithContext(ctx).Should(Equal(1))
 		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"))
 		expectStatuses(s.runAttack(ctx, "foreign-tap", attacker, victim, link), http.StatusOK)
 		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), "the attacker taps the victim's button")
 
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/tap", `{"wait": "30s"}`)
-		Eventually(s.readStatus).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal("VERIFIED"))
+		Eventually(s.readStatus).WithContext(ctx).WithArguments(id).Should(Equal("VERIFIED"))
 		Expect(s.readRequest(ctx, id).Status.Contacts).To(HaveLen(1))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("that repeats a genuine webhook has no effect, neither on its own request nor on another one", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
@@ -300,9 +299,9 @@ var _ = Describe("A forgery", func() {
 			Expect(s.readStatus(ctx, id)).To(Equal("VERIFIED"))
 			Expect(s.readStatus(ctx, other)).To(Equal("PENDING"))
 		}
-		Eventually(s.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
+		Eventually(s.receiver.deliveries).WithContext(ctx).Should(HaveLen(2))
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(3*time.Second).Should(HaveLen(2), "one event for each request")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("around a genuine message does not invalidate it: in a batch of 1,000, and between malformed ones", func(ctx SpecContext) {
 		s, tried := newSimulatedShop(ctx, true), 0
@@ -318,5 +317,5 @@ var _ = Describe("A forgery", func() {
 			Expect(s.readStatus(ctx, id)).To(Equal("VERIFIED"), a.Name)
 		}
 		Expect(tried).To(BeNumerically(">", 1))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })

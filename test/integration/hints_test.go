@@ -65,7 +65,7 @@ func (s *simulatedShop) expectAnswer(ctx context.Context, id string, want ...any
 		}
 		matchers = append(matchers, HaveKeyWithValue(want[i], want[i+1]))
 	}
-	Eventually(s.readAnswer).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(SatisfyAll(matchers...))
+	Eventually(s.readAnswer).WithContext(ctx).WithArguments(id).Should(SatisfyAll(matchers...))
 }
 
 // startLapsed starts a verification that is over at once, and returns its id and link once it is EXPIRED.
@@ -104,18 +104,18 @@ var _ = Describe("A caller", func() {
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", nil)
 		s.sendText(ctx, stranger, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "OTHER_NUMBER")
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).
 			Should(Equal([]string{"verification.attention OTHER_NUMBER"}))
 		s.sendText(ctx, owner, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONFIRMATION")
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).Should(HaveLen(2))
 
 		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo", "actualPhoneNumber", owner, "hint", nil)
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).Should(Equal([]string{
 			"verification.attention OTHER_NUMBER", "verification.attention AWAITING_CONFIRMATION", "verification.success ",
 		}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("learns that the text was changed, and goes on with the button", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, sendEveryEvent)
@@ -127,23 +127,23 @@ var _ = Describe("A caller", func() {
 		Expect(found).To(BeTrue())
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/send", fmt.Sprintf(`{"link": %q, "text": "For my parcel: %s"}`, link, code))
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "TEXT_CHANGED")
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).
 			Should(Equal([]string{"verification.attention TEXT_CHANGED"}))
 		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "hint", nil)
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).
 			Should(Equal([]string{"verification.attention TEXT_CHANGED", "verification.success "}))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("learns that a request expired, and that its text came too late", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, sendEveryEvent)
 		owner := s.addUser(ctx)
 		id, link := s.startLapsed(ctx, owner)
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{"verification.expired "}))
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).Should(Equal([]string{"verification.expired "}))
 		s.sendText(ctx, owner, link)
 		s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "TOO_LATE")
 		Expect(s.listEvents(id)).To(HaveLen(1), "what comes after the end is no event")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("learns that the owner of a number declined", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
@@ -152,11 +152,11 @@ var _ = Describe("A caller", func() {
 		s.sendText(ctx, owner, link)
 		s.tapButton(ctx, owner, "Not me")
 		s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "DECLINED")
-		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).
 			Should(ContainElement("verification.declined DECLINED"))
 		s.sendText(ctx, owner, link)
 		Consistently(s.readStatus).WithContext(ctx).WithArguments(id).WithTimeout(time.Second).Should(Equal("EXPIRED"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("learns that WhatsApp hides the number, and what Telegram waits for", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
@@ -173,7 +173,7 @@ var _ = Describe("A caller", func() {
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONTACT")
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+hidden+"/share-contact", `{"wait": "30s"}`)
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "hint", nil)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("A user", func() {
@@ -208,7 +208,7 @@ var _ = Describe("A user", func() {
 			Expect(expected).To(HavePrefix(user.expected))
 			s.sendText(ctx, owner, link)
 			s.expectAnswer(ctx, id, "status", "VERIFIED")
-			Eventually(s.readChats).WithArguments(owner).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
+			Eventually(s.readChats).WithArguments(owner).WithContext(ctx).Should(ContainSubstring(user.verified))
 
 			id, _, link = begin(owner, "TELEGRAM", user.locale)
 			s.sendText(ctx, owner, link)
@@ -223,14 +223,14 @@ var _ = Describe("A user", func() {
 			s.tapButton(ctx, confirms, user.confirm)
 			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
 			Expect(s.readChats(ctx, confirms)).To(ContainSubstring(user.echo))
-			Eventually(s.readChats).WithArguments(confirms).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
+			Eventually(s.readChats).WithArguments(confirms).WithContext(ctx).Should(ContainSubstring(user.verified))
 			id, _, link = begin(declines, "WHATSAPP", user.locale)
 			s.sendText(ctx, declines, link)
 			s.tapButton(ctx, declines, user.notMe)
 			s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "DECLINED")
-			Eventually(s.readChats).WithArguments(declines).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.declined))
+			Eventually(s.readChats).WithArguments(declines).WithContext(ctx).Should(ContainSubstring(user.declined))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // readChats returns all that a user sees, as JSON.

@@ -61,7 +61,7 @@ func (s *shop) listRequests(ctx context.Context) map[string]verifyv1.Verificatio
 	list := &verifyv1.VerificationRequestList{}
 	Eventually(func() error {
 		return s.admin.List(ctx, list, client.InNamespace(s.namespace))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 	objects := make(map[string]verifyv1.VerificationRequest, len(list.Items))
 	for _, o := range list.Items {
 		objects[o.Name] = o
@@ -83,7 +83,7 @@ func (s *shop) listUndelivered(ctx context.Context, ids []string) []string {
 // awaitDelivered waits until the delivery of all requests is recorded, each after that many attempts.
 func (s *shop) awaitDelivered(ctx context.Context, ids []string, attempts int32) {
 	GinkgoHelper()
-	Eventually(s.listUndelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90*time.Second).WithPolling(250*time.Millisecond).
+	Eventually(s.listUndelivered).WithContext(ctx).WithArguments(ids).WithPolling(250*time.Millisecond).
 		Should(BeEmpty(), "all are delivered")
 	objects := s.listRequests(ctx)
 	for _, id := range ids {

@@ -35,19 +35,19 @@ var _ = Describe("A process that may open 256 files", func() {
 				acked = append(acked, answer["requestId"].(string))
 			}
 		}
-		Eventually(r.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("too many open files"))
+		Eventually(r.output).WithContext(ctx).Should(ContainSubstring("too many open files"))
 		stop()
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		s.awaitDelivered(ctx, ids, 1)
 		s.receiver.byRequest(webhookSecret)
-		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).Should(Equal(http.StatusOK))
+		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
 		Expect(r.isRunning()).To(BeTrue())
 		objects := s.listRequests(ctx)
 		for _, id := range acked {
 			Expect(objects).To(HaveKey(id), "acknowledged means stored")
 		}
 		AddReportEntry("answers under the flood", fmt.Sprintf("%v by status, 0 for none; events held back %d times", answers, r.countHeld(ctx, "resources")))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // openConnections opens connections to a replica that stay idle, until stop.

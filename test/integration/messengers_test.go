@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -53,7 +52,7 @@ func (s *shop) newMessengers() *messengers {
 		_, _ = io.WriteString(w, r.URL.Query().Get("hub.challenge"))
 	}))}
 	DeferCleanup(m.elsewhere.Close)
-	platforms := simulator.New(simulator.Options{Redirect: m.redirectCallback, Retry: 100 * time.Millisecond})
+	platforms := simulator.New(simulator.Options{Redirect: m.redirectCallback})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.recordCall(r)
 		platforms.ServeHTTP(w, r)
@@ -121,7 +120,7 @@ func (m *messengers) startServing(ctx context.Context, s *shop, n int) {
 	}
 	m.routeTo(s.replicas)
 	for _, r := range s.replicas {
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 	}
 }
 
@@ -257,7 +256,7 @@ func (c *customer) shareContact(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
 		return c.messengers.postJSON(ctx, "/sim/users/"+c.id+"/share-contact", map[string]string{"wait": "10s"}, nil)
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }
 
 // countReplies counts the replies in the chat that contain a word.
@@ -295,7 +294,7 @@ func (s *shop) initFor(ctx context.Context, through *replica, c *customer, metho
 // awaitVerified waits until the request is VERIFIED.
 func (s *shop) awaitVerified(ctx context.Context, id string) {
 	GinkgoHelper()
-	Eventually(func() verifyv1.Phase { return s.readRequest(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(2 * patience).
+	Eventually(func() verifyv1.Phase { return s.readRequest(ctx, id).Status.Phase }).WithContext(ctx).
 		Should(Equal(verifyv1.PhaseVerified))
 }
 
@@ -309,7 +308,7 @@ func (s *shop) awaitReason(ctx context.Context, condition, reason string) {
 			return ""
 		}
 		return found.Reason
-	}).WithContext(ctx).WithTimeout(3*patience).Should(Equal(reason), condition) // a store is checked every 30 s
+	}).WithContext(ctx).Should(Equal(reason), condition) // a store is checked every 30 s
 }
 
 func (s *shop) readProject(ctx context.Context) *verifyv1.VerificationProject {
@@ -317,7 +316,7 @@ func (s *shop) readProject(ctx context.Context) *verifyv1.VerificationProject {
 	project := &verifyv1.VerificationProject{}
 	Eventually(func() error {
 		return s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project)
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 	return project
 }
 

@@ -33,7 +33,7 @@ var _ = Describe("The operator's metrics", func() {
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
 
 		scrape := func(token string) (int, string) { return s.scrapeMetrics(ctx, "https://"+op.api+"/metrics", token) }
 		for token, want := range map[string]int{
@@ -72,7 +72,7 @@ var _ = Describe("The operator's metrics", func() {
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
 		url, prometheus := "https://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus")
 		status, body := s.scrapeMetrics(ctx, url, prometheus)
 		Expect(status).To(Equal(http.StatusOK), body)
@@ -101,7 +101,7 @@ var _ = Describe("The operator's metrics", func() {
 		Expect(asked).To(BeNumerically("<=", 5+time.Since(began).Seconds()), "a burst of four, and one a second")
 		status, body = s.scrapeMetrics(ctx, url, prometheus)
 		Expect(status).To(Equal(http.StatusOK), body)
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // scrapeMetrics returns the status and the body; the status is 0 without a response.
@@ -122,7 +122,9 @@ func (s *shop) scrapeMetrics(ctx context.Context, url, token string) (int, strin
 	defer response.Body.Close()
 	Expect(response.ProtoMajor).To(Equal(1), "HTTP/2 is disabled")
 	body, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		return 0, ""
+	}
 	return response.StatusCode, string(body)
 }
 

@@ -26,9 +26,20 @@ type countingProxy struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
-	counts map[string]map[string]int // by resource and verb, of calls that were forwarded and not refused
+	counts callCounts // of calls that were forwarded and not refused
+	lost   callCounts // of calls that were forwarded and ended without an answer
 	answer func(w http.ResponseWriter, r *http.Request) bool
 	held   chan struct{}
+}
+
+// callCounts are numbers of calls by resource and verb.
+type callCounts map[string]map[string]int
+
+func (c callCounts) add(resource, verb string) {
+	if c[resource] == nil {
+		c[resource] = map[string]int{}
+	}
+	c[resource][verb]++
 }
 
 // startProxy makes replicas that start from now on reach the API server through a proxy.
@@ -39,7 +50,7 @@ func (s *shop) startProxy() *countingProxy {
 	Expect(err).NotTo(HaveOccurred())
 	address, _, err := rest.DefaultServerUrlFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	m := &countingProxy{counts: map[string]map[string]int{}}
+	m := &countingProxy{counts: callCounts{}, lost: callCounts{}}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "https", Host: address.Host}) },
 		Transport:     transport,
@@ -51,7 +62,10 @@ func (s *shop) startProxy() *countingProxy {
 			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, _ error) {
+			m.countLost(r)
+			w.WriteHeader(http.StatusBadGateway)
+		},
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.calls.Add(1)
@@ -77,28 +91,45 @@ func (s *shop) startProxy() *countingProxy {
 
 // countCall counts a call by its answer. Refused writes are not counted, except those of a status, whose attempts count.
 func (m *countingProxy) countCall(response *http.Response) {
-	// The path is /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]].
-	parts := strings.Split(strings.TrimPrefix(response.Request.URL.Path, "/apis/"), "/")
-	if len(parts) < 5 {
+	resource, verb, counts := describeCall(response.Request)
+	isWrite := response.Request.Method != http.MethodGet && !strings.HasPrefix(resource, "verificationprojects/")
+	if !counts || isWrite && response.StatusCode > 299 {
 		return
 	}
-	resource, verb := parts[4], response.Request.Method
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.add(resource, verb)
+}
+
+// countLost counts a call that ended without an answer.
+func (m *countingProxy) countLost(r *http.Request) {
+	resource, verb, counts := describeCall(r)
+	if !counts {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost.add(resource, verb)
+}
+
+// describeCall returns what a call does to which resource, and whether it counts. Checks of readiness do not: there are more of them, the
+// longer a spec takes.
+func describeCall(r *http.Request) (resource, verb string, counts bool) {
+	// The path is /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]].
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/"), "/")
+	if len(parts) < 5 || len(parts) == 6 && parts[5] == "phoneproof-ready" {
+		return "", "", false
+	}
+	resource, verb = parts[4], r.Method
 	switch {
 	case len(parts) > 6 && resource == "verificationprojects":
 		resource += "/" + parts[6]
-	case verb != http.MethodGet && response.StatusCode > 299:
-		return
-	case verb == http.MethodGet && len(parts) == 5 && response.Request.URL.Query().Get("watch") == "":
+	case verb == http.MethodGet && len(parts) == 5 && r.URL.Query().Get("watch") == "":
 		verb = "LIST"
 	case verb == http.MethodGet && len(parts) == 5:
 		verb = "WATCH"
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.counts[resource] == nil {
-		m.counts[resource] = map[string]int{}
-	}
-	m.counts[resource][verb]++
+	return resource, verb, true
 }
 
 // callsOf returns the number of calls about a resource so far, by verb.
@@ -106,6 +137,13 @@ func (m *countingProxy) callsOf(resource string) map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.counts[resource])
+}
+
+// lostCallsOf returns the number of calls about a resource that ended without an answer so far, by verb.
+func (m *countingProxy) lostCallsOf(resource string) map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.lost[resource])
 }
 
 // answerWith answers the calls that answer handles, and forwards all others. Nil forwards everything.

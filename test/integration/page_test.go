@@ -3,7 +3,6 @@ package integration_test
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,12 +29,13 @@ var _ = Describe("The page of a user", func() {
 		address := ports.Address(GinkgoT())
 		o := newDatabaseShopWith(ctx, newDatabase(ctx), func(p *verifyv1.VerificationProject) {
 			p.Spec.BaseURL, p.Spec.Page = "http://"+address, &verifyv1.Page{}
+			p.Spec.Request.TTL = "10m" // a browser and a second server are started meanwhile
 		})
 		o.flags = append(o.flags, "--bind-address", address)
 		startAtAddress := func() *replica {
 			r := o.startOne()
 			r.api = address
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 			return r
 		}
 		page := newPage()
@@ -57,5 +57,5 @@ var _ = Describe("The page of a user", func() {
 		page.AwaitText("h1", Equal("Now tap Send in WhatsApp"))
 		o.verifyNumber(ctx, second, startedRequest{answer["requestId"].(string), number, answer["expectedText"].(string)})
 		page.AwaitText("h1", Equal("Your number is verified"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,7 +28,7 @@ var _ = Describe("A pool", func() {
 		second := s.addProject(ctx, "second")
 		first, other := s.startPool("shop", "second"), s.startPool("shop", "second")
 		for _, p := range []*poolReplica{first, other} {
-			Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), p.output)
+			Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), p.output)
 		}
 
 		By("answering each project's clients at an address of its own")
@@ -40,7 +39,7 @@ var _ = Describe("A pool", func() {
 		Eventually(func() int {
 			code, _ := beside.callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
 			return code
-		}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), "a request of another project")
+		}).WithContext(ctx).Should(Equal(http.StatusNotFound), "a request of another project")
 		elsewhere := beside.mustCall(ctx, second, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345679"}`)
 		canaries.addText(elsewhere["expectedText"].(string))
 
@@ -51,7 +50,7 @@ var _ = Describe("A pool", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(leases.Items).To(HaveLen(1))
 			lease = &leases.Items[0]
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(lease.Name).To(Equal("phoneproofpool-shops"))
 		Expect(lease.OwnerReferences).To(BeEmpty())
 
@@ -68,7 +67,7 @@ var _ = Describe("A pool", func() {
 				about = append(about, event.Regarding.Name)
 			}
 			return about
-		}).WithContext(ctx).WithTimeout(patience).Should(ContainElements("shop", "second"))
+		}).WithContext(ctx).Should(ContainElements("shop", "second"))
 
 		By("labelling the metrics of each")
 		for _, project := range []string{"shop", "second"} {
@@ -79,7 +78,7 @@ var _ = Describe("A pool", func() {
 		By("answering one while strangers take all connections of another")
 		release := s.openConnections(ctx, beside, 2000)
 		Expect(first.member("shop").mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")).To(HaveKeyWithValue("status", "VERIFIED"))
-		Eventually(first.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(first.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		release()
 
 		By("going on without a project that is deleted")
@@ -87,19 +86,19 @@ var _ = Describe("A pool", func() {
 		Eventually(func() int {
 			code, _ := beside.callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
 			return code
-		}).WithContext(ctx).WithTimeout(patience).Should(BeZero(), "its address no longer answers")
+		}).WithContext(ctx).Should(BeZero(), "its address no longer answers")
 		late := s.startPool("second", "shop")
 		Eventually(func() int {
 			code, _ := late.member("shop").callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			return code
-		}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK), late.output)
+		}).WithContext(ctx).Should(Equal(http.StatusOK), late.output)
 		status, _ = late.member("second").callAPI(ctx, second, http.MethodGet, "/api/verify/status?id="+id, "")
 		Expect(status).To(BeZero(), "a project that does not exist has no address that answers")
 		Expect(late.getBody(ctx, late.health, "/problems")).To(MatchJSON(`{"projects": {
 			"second": {"project": "the VerificationProject cannot be served", "problems": []},
 			"shop": {"problems": []}}}`))
 		at.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
-		Eventually(first.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(first.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 
 		By("delivering by another process when the leading one is killed")
 		var leader *poolReplica
@@ -110,7 +109,7 @@ var _ = Describe("A pool", func() {
 				}
 			}
 			return leader
-		}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil())
+		}).WithContext(ctx).ShouldNot(BeNil())
 		leader.kill()
 		rest := slices.DeleteFunc([]*poolReplica{first, other, late}, func(p *poolReplica) bool { return p == leader })
 		again := s.initRequest(ctx, rest[0].member("shop"), "+4915112345680")
@@ -122,7 +121,7 @@ var _ = Describe("A pool", func() {
 			p.sendSignal(syscall.SIGTERM)
 		}
 		for _, p := range rest {
-			Eventually(p.exited).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), p.output)
+			Eventually(p.exited).WithContext(ctx).Should(BeClosed(), p.output)
 			Expect(p.cmd.ProcessState.ExitCode()).To(BeZero(), p.output)
 		}
 		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, lease.Name, metav1.GetOptions{})
@@ -139,12 +138,12 @@ var _ = Describe("A pool", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { _ = taken.Close() })
 		p.run(s)
-		Eventually(p.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("listen failed, will retry"))
+		Eventually(p.output).WithContext(ctx).Should(ContainSubstring("listen failed, will retry"))
 		const nothing = "/api/verify/status?id=vraaaaaaaaaaaaaaaaaaaaaaaa"
 		Eventually(func() int {
 			code, _ := p.member("shop").callAPI(ctx, s.key, http.MethodGet, nothing, "")
 			return code
-		}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+		}).WithContext(ctx).Should(Equal(http.StatusNotFound), p.output)
 		id := s.initRequest(ctx, p.member("shop"), "+4915112345678")
 		Expect(s.verifyRequest(ctx, id)).To(Succeed())
 		s.awaitDelivered(ctx, []string{id}, 1)
@@ -153,7 +152,7 @@ var _ = Describe("A pool", func() {
 			code, _ := p.member("second").callAPI(ctx, second, http.MethodGet, nothing, "")
 			return code
 		}
-		Eventually(status).WithContext(ctx).WithTimeout(2*time.Minute).Should(Equal(http.StatusNotFound), "it is tried again once a minute at least")
+		Eventually(status).WithContext(ctx).Should(Equal(http.StatusNotFound), "it is tried again once a minute at least")
 
 		By("holding the events of a project that is suspended, and none of the others")
 		suspend := func(project string, suspended bool) {
@@ -162,17 +161,17 @@ var _ = Describe("A pool", func() {
 				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"suspend": %t}}`, suspended)))).To(Succeed())
 		}
 		suspend("second", true)
-		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(BeZero(), "nothing listens")
-		Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(status).WithContext(ctx).Should(BeZero(), "nothing listens")
+		Eventually(p.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		late := s.initRequest(ctx, p.member("shop"), "+4915112345681")
 		suspend("shop", true)
 		Eventually(func() int {
 			code, _ := p.member("shop").callAPI(ctx, s.key, http.MethodGet, nothing, "")
 			return code
-		}).WithContext(ctx).WithTimeout(patience).Should(BeZero())
+		}).WithContext(ctx).Should(BeZero())
 		Expect(s.verifyRequest(ctx, late)).To(Succeed())
 		suspend("second", false)
-		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+		Eventually(status).WithContext(ctx).Should(Equal(http.StatusNotFound), p.output)
 		Expect(s.listUndelivered(ctx, []string{late})).To(HaveLen(1), "it waits")
 		suspend("shop", false)
 		s.awaitDelivered(ctx, []string{late}, 1)
@@ -181,14 +180,14 @@ var _ = Describe("A pool", func() {
 		project := &verifyv1.VerificationProject{}
 		Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "second"}, project)).To(Succeed())
 		Expect(s.admin.Delete(ctx, project)).To(Succeed())
-		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(BeZero())
+		Eventually(status).WithContext(ctx).Should(BeZero())
 		Expect(s.admin.Create(ctx, &verifyv1.VerificationProject{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}, Spec: project.Spec,
 		})).To(Succeed())
-		Eventually(status).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound), p.output)
+		Eventually(status).WithContext(ctx).Should(Equal(http.StatusNotFound), p.output)
 		Expect(strings.Count(p.getBody(ctx, p.health, "/metrics"), `phoneproof_server_info{project="second"`)).To(Equal(1))
 		p.sendSignal(syscall.SIGTERM)
-		Eventually(p.exited).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), p.output)
+		Eventually(p.exited).WithContext(ctx).Should(BeClosed(), p.output)
 		Expect(p.cmd.ProcessState.ExitCode()).To(BeZero(), p.output)
 	})
 })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -54,7 +53,7 @@ func (s *shop) awaitMessage(ctx context.Context, condition, reason, message stri
 			return ""
 		}
 		return found.Reason + ": " + found.Message
-	}).WithContext(ctx).WithTimeout(2 * patience).Should(Equal(reason + ": " + message))
+	}).WithContext(ctx).Should(Equal(reason + ": " + message))
 }
 
 var _ = Describe("A database with a certificate of a private authority", func() {
@@ -64,15 +63,15 @@ var _ = Describe("A database with a certificate of a private authority", func() 
 		o.writeSecret("uri", p.connectionURI())
 		o.writeSecret("ca.crt", string(p.other.PEM))
 		r := o.startOne()
-		Eventually(r.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(unknownAuthority))
+		Eventually(r.output).WithContext(ctx).Should(ContainSubstring(unknownAuthority))
 		_, status, _ := o.tryStart(ctx, r, "+4915112345001", "first")
 		Expect(status).To(Equal(http.StatusServiceUnavailable))
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 		o.verifyNumber(ctx, r, o.startRequest(ctx, r, "+4915112345001", "second"))
 		Expect(r.isRunning()).To(BeTrue())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("serves a project of a cluster, whose conditions report what is wrong", func(ctx SpecContext) {
 		p := newPrivateDatabase(ctx)
@@ -95,7 +94,7 @@ var _ = Describe("A database with a certificate of a private authority", func() 
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
 		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		o.verifyAcross(ctx, 1)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(hang))
 })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -47,9 +46,9 @@ func (o *databaseShop) verifyAcross(ctx context.Context, n int) {
 	Eventually(func() any {
 		_, answer := o.replicas[n%len(o.replicas)].callAPI(ctx, o.key, http.MethodGet, "/api/verify/status?id="+b.id, "")
 		return answer["status"]
-	}).WithContext(ctx).WithTimeout(patience).Should(Equal("VERIFIED"))
+	}).WithContext(ctx).Should(Equal("VERIFIED"))
 	Eventually(func() map[string][]delivery { return o.receiver.byRequest(webhookSecret) }).
-		WithContext(ctx).WithTimeout(patience).Should(HaveKey(b.id))
+		WithContext(ctx).Should(HaveKey(b.id))
 }
 
 var _ = Describe("A project of a cluster with a database", func() {
@@ -57,10 +56,10 @@ var _ = Describe("A project of a cluster with a database", func() {
 		c, plane := startCluster(ctx)
 		o := newClusterDatabaseShop(ctx, c)
 		for range 3 {
-			o.shop.startOne("--store=postgresql", "--claim-lease=5s")
+			o.shop.startOne("--store=postgresql", "--claim-lease="+claimLease.String())
 		}
 		for _, r := range o.replicas {
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 		}
 		o.verifyAcross(ctx, 1)
 		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
@@ -86,5 +85,5 @@ var _ = Describe("A project of a cluster with a database", func() {
 		for _, r := range o.replicas {
 			Expect(r.isRunning()).To(BeTrue())
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(hang))
 })

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,5 +37,5 @@ var _ = Describe("A database beyond loopback that has no TLS", func() {
 		o.writeSecret("uri", uri+"?sslmode=disable")
 		o.awaitMessage(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable,
 			"requests can be stored; the connection to the database is unencrypted")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })

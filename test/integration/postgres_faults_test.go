@@ -74,12 +74,15 @@ func (c *initLoad) stop() []attempt {
 }
 
 // countAcked counts the inits that were acknowledged so far.
-func (c *initLoad) countAcked() int {
+func (c *initLoad) countAcked() int { return c.countAnswered(http.StatusOK) }
+
+// countAnswered counts the inits that were answered with a status so far.
+func (c *initLoad) countAnswered(status int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
 	for _, a := range c.attempts {
-		if a.status == http.StatusOK {
+		if a.status == status {
 			n++
 		}
 	}
@@ -94,14 +97,16 @@ var _ = Describe("A database that stands still under load", func() {
 		o.start(ctx, 1)
 		r := o.replicas[0]
 		all := o.startLoad(ctx, clients, r)
-		Eventually(all.countAcked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", 2*clients))
+		Eventually(all.countAcked).WithContext(ctx).Should(BeNumerically(">", 2*clients))
 		thaw, err := o.database.server.Freeze()
 		Expect(err).NotTo(HaveOccurred())
 		still := time.Now()
 		DeferCleanup(thaw)
-		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).Should(Equal(http.StatusServiceUnavailable))
 		var routines, connections float64
-		for next := time.Tick(100 * time.Millisecond); time.Since(still) < frozen; <-next {
+		early := all.countAnswered(http.StatusServiceUnavailable)
+		wasRefused := func() bool { return all.countAnswered(http.StatusServiceUnavailable) > early+2*clients } // each client repeatedly
+		for next := time.Tick(100 * time.Millisecond); time.Since(still) < frozen || !wasRefused(); <-next {
 			Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
 			Expect(r.probeStatus(ctx, "/readyz")).To(Equal(http.StatusServiceUnavailable))
 			routines = max(routines, r.readMetric(ctx, "go_goroutines", nil))
@@ -109,9 +114,9 @@ var _ = Describe("A database that stands still under load", func() {
 		}
 		moves := time.Now()
 		Expect(thaw()).To(Succeed())
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		before := all.countAcked()
-		Eventually(all.countAcked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", before+clients), "inits succeed again")
+		Eventually(all.countAcked).WithContext(ctx).Should(BeNumerically(">", before+clients), "inits succeed again")
 		refused, slowest := 0, time.Duration(0)
 		attempts := all.stop()
 		o.expectStored(ctx, attempts)
@@ -124,12 +129,11 @@ var _ = Describe("A database that stands still under load", func() {
 			Expect(a.retryAfter).NotTo(BeEmpty())
 			refused, slowest = refused+1, max(slowest, a.took)
 		}
-		Expect(refused).To(BeNumerically(">", 2*clients), "each client was refused repeatedly and without delay")
 		Expect(connections).To(BeNumerically("<=", 16))
 		Expect(routines).To(BeNumerically("<", 10*clients))
 		AddReportEntry("frozen", fmt.Sprintf("%d refusals, the slowest after %s; at most %.0f goroutines and %.0f connections",
 			refused, slowest.Round(time.Millisecond), routines, connections))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("Strangers who request readiness while the database is frozen", func() {
@@ -145,7 +149,7 @@ var _ = Describe("Strangers who request readiness while the database is frozen",
 		thaw, err := o.database.server.Freeze()
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(thaw)
-		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).Should(Equal(http.StatusServiceUnavailable))
 		questions := []byte(strings.Repeat("GET /readyz HTTP/1.1\r\nHost: stranger\r\n\r\n", asked))
 		var crowd sync.WaitGroup
 		for range strangers {
@@ -159,14 +163,14 @@ var _ = Describe("Strangers who request readiness while the database is frozen",
 		}
 		crowd.Wait() // all of them have arrived, so what follows does not depend on how fast they do
 		for range 50 {
-			isAnswered(ctx, "liveness", func() int { return r.probeStatus(ctx, "/livez") })
+			isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/livez") })
 		}
 		Expect(thaw()).To(Succeed())
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		for range 10 {
-			isAnswered(ctx, "readiness", func() int { return r.probeStatus(ctx, "/readyz") })
+			isAnswered(ctx, "readiness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/readyz") })
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // expectStored checks that all acknowledged requests are stored, and returns their number.
@@ -230,7 +234,7 @@ var _ = Describe("A database whose disk is full", func() {
 		}
 		all := o.startLoad(ctx, 16, r)
 		Eventually(r.readMetric).WithContext(ctx).WithArguments(ctx, "phoneproof_http_inits_total", map[string]string{"result": "store_unavailable"}).
-			WithTimeout(time.Minute).Should(BeNumerically(">", 100), "the disk is full")
+			Should(BeNumerically(">", 100), "the disk is full")
 		attempts := all.stop()
 		By("running with a full disk")
 		late := 0
@@ -241,9 +245,9 @@ var _ = Describe("A database whose disk is full", func() {
 				_, status, header := o.tryStart(ctx, r, fmt.Sprintf("+491521234%04d", late), fmt.Sprint("late-", late))
 				g.Expect(status).To(Equal(http.StatusServiceUnavailable))
 				g.Expect(header.Get("Retry-After")).NotTo(BeEmpty())
-			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+			}).WithContext(ctx).Should(Succeed())
 		}
-		Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, early[0].id).WithTimeout(patience).Should(Equal("PENDING"))
+		Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, early[0].id).Should(Equal("PENDING"))
 		Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
 		var proven, refused []startedRequest
 		for _, b := range early {
@@ -255,8 +259,8 @@ var _ = Describe("A database whose disk is full", func() {
 			}
 		}
 		waited := time.Now()
-		Eventually(time.Since).WithContext(ctx).WithArguments(waited).WithTimeout(time.Minute).
-			Should(BeNumerically(">", 12*time.Second), "the lease of a claim expires twice in that time")
+		Eventually(time.Since).WithContext(ctx).WithArguments(waited).
+			Should(BeNumerically(">", 2*claimLease+2*time.Second), "the lease of a claim expires twice in that time")
 		meanwhile := o.receiver.byRequest(webhookSecret)
 		for _, b := range refused {
 			// Where only the answer came too late, the verification is stored.
@@ -268,20 +272,20 @@ var _ = Describe("A database whose disk is full", func() {
 		By("growing the disk")
 		grow("64m")
 		for _, b := range early {
-			Eventually(o.tryVerify).WithContext(ctx).WithArguments(ctx, r, b).WithTimeout(patience).Should(Equal(http.StatusOK))
+			Eventually(o.tryVerify).WithContext(ctx).WithArguments(ctx, r, b).Should(Equal(http.StatusOK))
 		}
-		Eventually(o.queryCount).WithContext(ctx).WithArguments(ctx, undeliveredEvents).WithTimeout(patience).Should(BeZero())
+		Eventually(o.queryCount).WithContext(ctx).WithArguments(ctx, undeliveredEvents).Should(BeZero())
 		got := o.receiver.byRequest(webhookSecret)
 		for _, b := range early {
 			var attempts int
 			Expect(o.database.queryRow(ctx, "SELECT attempts FROM phoneproof_requests WHERE id = '"+b.id+"'", &attempts)).To(Succeed())
 			Expect(got[b.id]).To(HaveLen(attempts), "each event once, and every attempt is recorded")
 			Expect(attempts).To(Equal(1))
-			Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, b.id).WithTimeout(patience).Should(Equal("VERIFIED"))
+			Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, b.id).Should(Equal("VERIFIED"))
 		}
 		acked := o.expectStored(ctx, attempts)
 		o.startRequest(ctx, r, "+4915112349999", "late")
 		AddReportEntry("full", fmt.Sprintf("after %d requests; %d of %d proven meanwhile, %d events sent meanwhile",
 			acked, len(proven), len(early), len(meanwhile)))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,7 +21,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.awaitDelivered(ctx, []string{id}, 1)
 
 		s.requestRedelivery(ctx, id+"/1")
-		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(2))
+		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).Should(Equal(2))
 		s.awaitDelivered(ctx, []string{id}, 1) // of the new event
 		Expect(s.readRequest(ctx, id).Status.ObservedRedeliver).To(Equal(id + "/1"))
 		s.awaitEvents(ctx, "RedeliveryScheduled", 1)
@@ -37,12 +36,12 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.runKubectl("patch", "vproj/shop", "--subresource=status", "--type=merge", `-p={"status":{"observedRedeliver":null}}`)
 		s.startOne()
 		s.findLeader(ctx)
-		Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(id + "/1"))
+		Eventually(s.observedRedeliver).WithContext(ctx).Should(Equal(id + "/1"))
 		s.changeLeader(ctx)
 		Expect(s.timesDelivered(id)).To(Equal(2), "the same annotation again")
 
 		s.requestRedelivery(ctx, id+"/2")
-		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(3))
+		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).Should(Equal(3))
 
 		s.requestRedelivery(ctx, "unknown/1")
 		s.awaitEvents(ctx, "RedeliveryRefused", 1)
@@ -53,14 +52,14 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.changeLeader(ctx)
 		Expect(s.observedRedeliver(ctx)).To(HavePrefix("malformed:"))
 		s.awaitEvents(ctx, "RedeliveryRefused", 2)
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // requestRedelivery annotates the project and waits until its status records the annotation as handled.
 func (s *shop) requestRedelivery(ctx context.Context, wish string) {
 	GinkgoHelper()
 	s.runKubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+wish)
-	Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(wish))
+	Eventually(s.observedRedeliver).WithContext(ctx).Should(Equal(wish))
 }
 
 func (s *shop) observedRedeliver(ctx context.Context) (string, error) {
@@ -90,7 +89,7 @@ func (s *shop) awaitEvents(ctx context.Context, reason string, times int) {
 		list, err := s.clients.EventsV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(countEvents(list.Items, reason)).To(Equal(times), "%v", fmt.Sprint(list.Items))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }
 
 func countEvents(events []eventsv1.Event, reason string) int {

@@ -42,6 +42,15 @@ func (s *shop) awaitRegistered(ctx context.Context) {
 	s.awaitReason(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonRegistered)
 }
 
+// countTerms counts how often a replica began to lead. A loaded machine can cost a leader its lease.
+func (s *shop) countTerms() int {
+	terms := 0
+	for _, r := range s.replicas {
+		terms += r.countTerms()
+	}
+	return terms
+}
+
 // verifyBoth verifies a number through each messenger.
 func (s *shop) verifyBoth(ctx context.Context, c *customer) {
 	GinkgoHelper()
@@ -59,7 +68,7 @@ var _ = Describe("The callbacks of a project", func() {
 	It("are registered once, by one replica, and recorded, and reach the replicas", func(ctx SpecContext) {
 		s, m := startRegisteredShop(ctx)
 		Expect(m.listRegistered(ctx)).To(Equal([]string{whatsAppCallback, telegramCallback}))
-		Expect(m.countCalls("setWebhook")).To(Equal(1))
+		Expect(m.countCalls("setWebhook")).To(And(BeNumerically(">=", 1), BeNumerically("<=", s.countTerms())), "once in each term")
 		Expect(m.countCalls("callback")).To(Equal(1))
 		status := s.readProject(ctx).Status
 		Expect(status.WhatsApp.CallbackURL).To(Equal(whatsAppCallback))
@@ -67,23 +76,25 @@ var _ = Describe("The callbacks of a project", func() {
 		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000001"))
 
 		By("killing the leader")
+		before := m.countCalls("setWebhook")
 		s.findLeader(ctx).kill()
 		s.startOne()
 		m.routeTo(s.replicas)
 		s.findLeader(ctx)
-		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).
-			Should(Equal(2), "Telegram never returns the secret, so the next leader sets it again")
+		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").
+			Should(BeNumerically(">", before), "Telegram never returns the secret, so the next leader sets it again")
 		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000002"))
+		Expect(m.countCalls("setWebhook")).To(BeNumerically("<=", s.countTerms()), "once in each term")
 		Expect(m.countCalls("callback")).To(Equal(1), "Meta's registration is kept")
 		Expect(s.runKubectl("get", "vproj", "shop", "-o", "yaml")).NotTo(MatchRegexp(`sim_[a-z0-9]`))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("are repaired when they drift, updated when the address changes, and never taken from another system by default", func(ctx SpecContext) {
 		s, m := startRegisteredShop(ctx)
 		m.setBotWebhook(ctx, "")
 		m.setMetaCallback(ctx, "")
 		s.touchProject(ctx)
-		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
+		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).
 			Should(Equal([]string{whatsAppCallback, telegramCallback}), "repaired")
 
 		m.setBotWebhook(ctx, telegramCallback) // without our secret
@@ -93,7 +104,7 @@ var _ = Describe("The callbacks of a project", func() {
 		Eventually(func(g Gomega) {
 			s.touchProject(ctx)
 			g.Expect(owner.countReplies(ctx, "asks to confirm")).To(Equal(1), "the refused update is sent again, with our secret")
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(2 * time.Second).Should(Succeed())
+		}).WithContext(ctx).WithPolling(2 * time.Second).Should(Succeed())
 
 		m.setBotWebhook(ctx, foreignHost+"/bot")
 		m.setMetaCallback(ctx, foreignHost+"/meta")
@@ -120,7 +131,7 @@ var _ = Describe("The callbacks of a project", func() {
 		Expect(m.listRegistered(ctx)).To(Equal([]string{"https://new.example/verify/hooks/whatsapp", "https://new.example/verify/hooks/telegram"}),
 			"our registration at the old address is ours")
 		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000003"))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("deliver contacts to any replica: a wrong sender has no effect, and the latest of two codes counts", func(ctx SpecContext) {
 		s, m := startRegisteredShop(ctx)
@@ -129,41 +140,41 @@ var _ = Describe("The callbacks of a project", func() {
 		second, secondLink := s.initFor(ctx, s.replicas[1], owner, "TELEGRAM")
 		stranger.openLink(ctx, secondLink)
 		stranger.shareContact(ctx)
-		Eventually(stranger.countReplies).WithContext(ctx).WithArguments(ctx, "does not match").WithTimeout(patience).Should(Equal(1))
+		Eventually(stranger.countReplies).WithContext(ctx).WithArguments(ctx, "does not match").Should(Equal(1))
 		Expect(s.readRequest(ctx, second).Status.Phase).To(Equal(verifyv1.PhasePending))
 
 		for n, link := range []string{firstLink, secondLink} {
 			owner.openLink(ctx, link)
-			Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(n + 1))
+			Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").Should(Equal(n + 1))
 		}
 		owner.shareContact(ctx)
 		s.awaitVerified(ctx, second)
-		Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "is confirmed").WithTimeout(patience).Should(Equal(1))
+		Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "is confirmed").Should(Equal(1))
 		Expect(s.readRequest(ctx, first).Status.Phase).To(Equal(verifyv1.PhasePending), "one contact verifies one request")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("are registered again with a new secret, and removed with their messenger", func(ctx SpecContext) {
 		s, m := startRegisteredShop(ctx)
 		c := m.newCustomer(ctx, "+4915117000004")
 		id, link := s.initFor(ctx, s.findLeader(ctx), c, "TELEGRAM")
 		c.openLink(ctx, link)
-		Eventually(c.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(1))
+		Eventually(c.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").Should(Equal(1))
 		before := m.countCalls("setWebhook")
 		s.writeSecret("bot-token", botTokenTwo)
 		c.shareContact(ctx) // whichever secret Telegram has
 		s.awaitVerified(ctx, id)
-		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).Should(Equal(before + 1))
+		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").Should(BeNumerically(">", before))
 		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000005"))
-		Expect(m.countCalls("setWebhook")).To(Equal(before+1), "once")
+		Expect(m.countCalls("setWebhook")).To(BeNumerically("<=", s.countTerms()+1), "once, besides once in each term")
 
 		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram = nil })
-		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
+		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).
 			Should(Equal([]string{whatsAppCallback, ""}), "only our own callback is removed")
 		Eventually(func() bool {
 			status := s.readProject(ctx).Status
 			return status.Telegram == nil && meta.FindStatusCondition(status.Conditions, verifyv1.ConditionTelegramReady) == nil
-		}).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
-	}, SpecTimeout(4*time.Minute))
+		}).WithContext(ctx).Should(BeTrue())
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("Telegram's updates", func() {
@@ -207,7 +218,7 @@ var _ = Describe("Telegram's updates", func() {
 				Expect(status).To(Equal(http.StatusNotFound), "no posts while updates are polled")
 			}
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // crowd is a set of customers who verify their numbers through Telegram at the same time.

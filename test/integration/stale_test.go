@@ -36,16 +36,16 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		s.lease = []string{"--lease-duration=10s", "--lease-renew-deadline=9s", "--lease-retry-period=250ms"}
 		way := s.startDetour()
 		holder := s.startOne()
-		Eventually(gate.countHeld).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
+		Eventually(gate.countHeld).WithContext(ctx).Should(BeNumerically(">=", len(ids)))
 		way.cut()
 		cut := time.Now()
-		Eventually(time.Since).WithContext(ctx).WithArguments(cut).WithTimeout(time.Minute).Should(BeNumerically(">", duration/2))
+		Eventually(time.Since).WithContext(ctx).WithArguments(cut).Should(BeNumerically(">", duration/2))
 		gate.open()
-		inTime := time.Since(cut) < duration*3/4
+		inTime := time.Since(gate.first) < duration*3/4
 		AddReportEntry("handshakes went on", time.Since(cut).Round(10*time.Millisecond).String()+" after the route was cut")
-		Eventually(holder.isLeading).WithContext(ctx).WithTimeout(time.Minute).Should(BeFalse())
+		Eventually(holder.isLeading).WithContext(ctx).Should(BeFalse())
 		Expect(s.receiver.deliveries()).To(BeEmpty(), "an event without a safely held lease")
-		if inTime { // otherwise the end of the term ended the attempts
+		if inTime { // otherwise the end of the term, or the time for a handshake, may have ended the attempts
 			Expect(holder.countHeld(ctx, "lease")).To(BeNumerically(">=", len(ids)), "all were held back because of the lease")
 		}
 
@@ -53,7 +53,7 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		s.start(ctx, 1)
 		s.awaitDelivered(ctx, ids, 1)
 		Expect(s.receiver.deliveries()).To(HaveLen(len(ids)))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("sends none of the events when it was stopped for two lease durations", func(ctx SpecContext) {
 		const duration = 4 * time.Second // twice that is shorter than a handshake may take
@@ -62,23 +62,23 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		gate := s.useTLSReceiver(ctx)
 		ids := s.createVerifiedRequests(ctx, webhook.SlowStart)
 		stopped := s.startOne()
-		Eventually(gate.countHeld).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
+		Eventually(gate.countHeld).WithContext(ctx).Should(BeNumerically(">=", len(ids)))
 		stopped.freeze()
 		since := time.Now()
 		gate.open() // the receiver's half of the handshakes waits until the holder runs again
 		s.start(ctx, 1)
 		s.awaitDelivered(ctx, ids, 1)
 		states := s.listRequests(ctx)
-		Eventually(time.Since).WithContext(ctx).WithArguments(since).WithTimeout(time.Minute).Should(BeNumerically(">", 2*duration))
+		Eventually(time.Since).WithContext(ctx).WithArguments(since).Should(BeNumerically(">", 2*duration))
 		Expect(stopped.isLeading()).To(BeTrue(), "it has not noticed yet")
 
 		stopped.thaw()
-		Eventually(stopped.isLeading).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeFalse())
+		Eventually(stopped.isLeading).WithContext(ctx).Should(BeFalse())
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(ids)), "each event once")
 		for id, o := range s.listRequests(ctx) {
 			Expect(o.ResourceVersion).To(Equal(states[id].ResourceVersion), "nothing was written to %s", id)
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // gatedListener accepts connections, but reads nothing from those that arrive before it opens.
@@ -86,6 +86,7 @@ type gatedListener struct {
 	net.Listener
 
 	count  atomic.Int64
+	first  time.Time // of the first connection; read it only when there is one
 	opened chan struct{}
 	open   func()
 }
@@ -97,6 +98,9 @@ func (d *gatedListener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if d.count.Load() == 0 {
+		d.first = time.Now()
 	}
 	d.count.Add(1)
 	return &keptConn{Conn: conn, opened: d.opened}, nil

@@ -17,6 +17,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 )
 
 // strangersPerPort is the number of connections to each port.
@@ -25,7 +26,7 @@ const strangersPerPort = 4096
 // Strangers send what is cheap for them and expensive for net/http or the kernel: endless fields, headers and bodies that are
 // never finished, handshakes that stop halfway, requests whose responses are never read, and nothing at all.
 var _ = Describe("Strangers at every port", Serial, func() {
-	BeforeEach(func(ctx SpecContext) { startPlainPrograms(ctx) }, NodeTimeout(10*time.Minute))
+	BeforeEach(func(ctx SpecContext) { startPlainPrograms(ctx) })
 
 	It("make no process use 200 MiB, and lock out no client", func(ctx SpecContext) {
 		var files syscall.Rlimit
@@ -39,7 +40,7 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
 		prometheus := s.tokenFor(ctx, "prometheus")
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
 		s.start(ctx, 1)
 		server := s.replicas[0]
 
@@ -56,16 +57,16 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		})
 		var attack strangers
 		expectAllServed := func() {
-			isAnswered(ctx, "init", func() int {
+			isAnswered(ctx, "init", orUndecided, func() int {
 				status, _ := server.callAPI(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345678"}`)
 				return status
 			})
 			for _, r := range []*replica{server, op} {
-				isAnswered(ctx, "liveness", func() int { return r.probeStatus(ctx, "/livez") })
-				isAnswered(ctx, "readiness", func() int { return r.probeStatus(ctx, "/readyz") })
+				isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/livez") })
+				isAnswered(ctx, "readiness", orUndecided, func() int { return r.probeStatus(ctx, "/readyz") })
 			}
 			for url, token := range map[string]string{"http://" + server.health + "/metrics": "", "https://" + op.api + "/metrics": prometheus} {
-				isAnswered(ctx, "a scrape of "+url, func() int {
+				isAnswered(ctx, "a scrape of "+url, Equal(http.StatusOK), func() int {
 					status, _ := s.scrapeMetrics(ctx, url, token)
 					return status
 				})
@@ -81,6 +82,11 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		for range 20 {
 			expectAllServed()
 		}
+		// That nobody is locked out must not rest on what orUndecided lets pass.
+		Eventually(server.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
+		for _, r := range []*replica{server, op} {
+			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		}
 		attack.closeAll()
 		stopWatching()
 		watchers.Wait()
@@ -89,16 +95,20 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		}
 		Expect(server.isRunning()).To(BeTrue())
 		Expect(op.isRunning()).To(BeTrue())
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 })
+
+// orUndecided also accepts what is answered while the API server is slow.
+var orUndecided = BeElementOf(http.StatusOK, http.StatusServiceUnavailable)
 
 // isAnswered tries as often as a kubelet before it restarts a container, a second apart. Tries are counted, not timed: on a busy
 // machine one may take longer than a second.
-func isAnswered(ctx context.Context, what string, try func() int) {
+func isAnswered(ctx context.Context, what string, wanted types.GomegaMatcher, try func() int) {
 	GinkgoHelper()
 	status := 0
 	for range 3 {
-		if status = try(); status == http.StatusOK {
+		status = try()
+		if answered, err := wanted.Match(status); err == nil && answered {
 			return
 		}
 		select {
@@ -106,7 +116,7 @@ func isAnswered(ctx context.Context, what string, try func() int) {
 		case <-time.After(time.Second):
 		}
 	}
-	Expect(status).To(Equal(http.StatusOK), what+" was not answered three times in a row")
+	Expect(status).To(wanted, what+" was not answered three times in a row")
 }
 
 // watchMemory records the peak memory of a process including its sockets, and that of its sockets alone.
@@ -182,10 +192,11 @@ type strangers struct {
 // payload is what a stranger does with a new connection. An error only means that the server closed it.
 type payload func(conn net.Conn) error
 
-// openConns opens connections to a port, a few at a time, and sends each the next payload in turn.
+// openConns opens connections to a port and sends each the next payload in turn. Many at a time, because a payload that the server does
+// not read takes a second.
 func (s *strangers) openConns(ctx context.Context, address string, payloads []payload) {
 	var turn atomic.Int64
-	for range 8 {
+	for range 64 {
 		s.arrived.Go(func() {
 			var dialer net.Dialer
 			for n := turn.Add(1); n <= strangersPerPort; n = turn.Add(1) {

@@ -38,9 +38,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// What must come is waited for, and what hangs is ended, by bounds that no healthy spec comes near, also where the machine has other
+// things to do: how long something takes is measured by benchmarks.
+const (
+	patience = 3 * time.Minute  // for each Eventually
+	hang     = 15 * time.Minute // for each spec
+)
+
 // TestIntegration is the only test of this package: each process of `ginkgo -procs` runs the whole binary.
 func TestIntegration(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	// Specs wait longer than Gomega's default interval of 10 ms, and polling less often saves processor time.
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)

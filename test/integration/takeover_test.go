@@ -59,6 +59,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		const inFlight = 3
 		s := newShop(ctx)
 		s.lease = []string{"--lease-duration=4s", "--lease-renew-deadline=3s", "--lease-retry-period=250ms"}
+		s.allowSlowAnswers(ctx)
 		s.openStore(ctx)
 		seen := s.followPhases(ctx)
 		s.start(ctx, 3)
@@ -66,7 +67,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		for round := range kills {
 			leader := s.findLeader(ctx)
 			held, release := s.receiver.holdAnswers()
-			Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", inFlight), "events in flight")
+			Eventually(held).WithContext(ctx).Should(BeNumerically(">=", inFlight), "events in flight")
 			if round%2 == 1 {
 				release() // half of the kills come between an answer and its record
 			}
@@ -82,7 +83,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		for _, id := range added.verified {
 			Expect(got).To(HaveKey(id), "every verified request reached the receiver")
 			duplicates += len(got[id]) - 1
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(patience).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
 		}
 		Expect(got).To(HaveLen(len(added.verified)), "no event of an unverified request")
@@ -91,25 +92,26 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		AddReportEntry("counts", fmt.Sprintf("%d verified, %d lapsed, %d kills, %d duplicates", len(added.verified), len(added.lapsed), kills, duplicates))
 
 		for _, id := range added.lapsed {
-			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).WithTimeout(30 * time.Second).
+			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 			Expect(s.verifyRequest(ctx, id)).To(MatchError(verification.ErrFinal))
 		}
 		s.expectStatus(ctx, added.verified, "VERIFIED")
 		s.expectStatus(ctx, added.lapsed, "EXPIRED")
 	},
-		Entry("8 times", SpecTimeout(8*time.Minute), 8),
+		Entry("8 times", SpecTimeout(hang), 8),
 		Entry("20 times", Label("slow"), SpecTimeout(20*time.Minute), 20),
 	)
 
 	It("send nothing stale after their leader was frozen for two lease durations", func(ctx SpecContext) {
 		s := newShop(ctx)
+		s.allowSlowAnswers(ctx)
 		s.openStore(ctx)
 		s.start(ctx, 2)
 		stopped := s.findLeader(ctx)
 		held, release := s.receiver.holdAnswers()
 		ids := s.createVerifiedRequests(ctx, 3)
-		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeEquivalentTo(3), "in flight when it is frozen")
+		Eventually(held).WithContext(ctx).Should(BeEquivalentTo(3), "in flight when it is frozen")
 		stopped.freeze()
 		since := time.Now()
 		s.receiver.answerWith(http.StatusNoContent) // but the three in flight are not answered yet
@@ -119,12 +121,12 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		AddReportEntry("takeover", time.Since(since).Round(10*time.Millisecond).String())
 		Expect(s.receiver.deliveries()).To(HaveLen(3+len(ids)), "the three in flight twice, the others once")
 		states := s.listRequests(ctx)
-		Eventually(time.Since).WithContext(ctx).WithArguments(since).WithTimeout(time.Minute).Should(BeNumerically(">", 2*leaseDuration))
+		Eventually(time.Since).WithContext(ctx).WithArguments(since).Should(BeNumerically(">", 2*leaseDuration))
 		Expect(stopped.isLeading()).To(BeTrue(), "it does not know yet")
 
 		stopped.thaw()
 		release() // now it has answers to record
-		Eventually(stopped.isLeading).WithContext(ctx).WithTimeout(patience).Should(BeFalse())
+		Eventually(stopped.isLeading).WithContext(ctx).Should(BeFalse())
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveLen(3 + len(ids)))
 		for id, o := range s.listRequests(ctx) {
 			Expect(o.ResourceVersion).To(Equal(states[id].ResourceVersion), "nothing was written to %s", id)
@@ -141,7 +143,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		Expect(s.findLeader(ctx)).To(BeIdenticalTo(stopped), "it leads again")
 		Expect(s.receiver.deliveries()).To(HaveLen(3 + len(ids) + len(more)))
 		s.expectStatus(ctx, append(ids, more...), "VERIFIED")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(hang))
 })
 
 // expectStatus checks that every running replica returns the same status for all requests.
@@ -153,7 +155,7 @@ func (s *shop) expectStatus(ctx context.Context, ids []string, want string) {
 			continue
 		}
 		living++
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		for _, id := range ids {
 			answer := r.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			Expect(answer).To(HaveKeyWithValue("status", want))

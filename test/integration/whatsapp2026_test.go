@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -52,15 +51,15 @@ var _ = Describe("A project that pays for replies", func() {
 		s := newSimulatedShop(ctx, true, neverAsk(verifyv1.SendRepliesNever))
 		s.sendEverything(ctx)
 		s.replicas[0].sendSignal(syscall.SIGTERM) // it sends what still waits
-		Eventually(s.replicas[0].isRunning).WithContext(ctx).WithTimeout(patience).Should(BeFalse())
+		Eventually(s.replicas[0].isRunning).WithContext(ctx).Should(BeFalse())
 		Expect(s.countSent(ctx)).To(BeZero())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("sends several for the same messages if it is Always", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, neverAsk(verifyv1.SendRepliesAlways))
 		s.sendEverything(ctx)
-		Eventually(s.countSent).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 5))
-	}, SpecTimeout(2*time.Minute))
+		Eventually(s.countSent).WithContext(ctx).Should(BeNumerically(">=", 5))
+	}, SpecTimeout(hang))
 })
 
 var _ = Describe("A project whose app is not subscribed", func() {
@@ -94,7 +93,7 @@ var _ = Describe("A project whose app is not subscribed", func() {
 		owner := s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
 		s.verifyByOwner(ctx, owner, id, link)
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(hang))
 
 	It("is not subscribed to the business account of another number", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
@@ -111,5 +110,5 @@ var _ = Describe("A project whose app is not subscribed", func() {
 		owner := s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
 		s.verifyByOwner(ctx, owner, id, link)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(hang))
 })
