@@ -56,7 +56,7 @@ func accessSpecs() {
 		r := theShop.initRequest(ctx, "WHATSAPP")
 		theShop.sendMessage(ctx, r)
 		reached := func() bool { return theShop.readStatus(ctx, r.ID) == "VERIFIED" }
-		if arrived := waitFor(ctx, reached, 15*time.Second); arrived {
+		if arrived := waitFor(ctx, reached, time.Minute); arrived {
 			Skip("NOT PROVEN: the network of this cluster (the CNI bridge plugin) does not enforce NetworkPolicies")
 		}
 		patchProject(ctx, shopNamespace, `{"spec":{"networkPolicy":{"ingressFrom":[{"podSelector":{"matchLabels":{"app":"simulator"}}}]}}}`)

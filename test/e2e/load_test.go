@@ -49,7 +49,8 @@ func repeatEvery(ctx context.Context, pause time.Duration, do func()) {
 
 func (s *shop) startLoad(ctx context.Context) *clientLoad {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &clientLoad{shop: s, cancel: cancel}
+	asBegun := *s // a spec may take another key meanwhile
+	l := &clientLoad{shop: &asBegun, cancel: cancel}
 	for _, keep := range []bool{true, false} {
 		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: !keep}, Timeout: 30 * time.Second}
 		l.group.Go(func() { repeatEvery(ctx, pace, func() { l.runOnce(context.WithoutCancel(ctx), c) }) })

@@ -56,7 +56,7 @@ func pageSpecs() {
 			theShop.sendMessage(ctx, r)
 			page.Show()
 			page.AwaitText("h1", Equal("Your number is verified"))
-			Expect(theShop.readStatus(ctx, r.ID)).To(Equal("VERIFIED"))
+			Expect(theShop.mustReadStatus(ctx, r.ID)).To(Equal("VERIFIED"))
 		}
 	})
 }

@@ -28,7 +28,8 @@ import (
 // doneTasks are the tasks that runPlugin did, by the namespace of the project.
 var doneTasks = map[string]sets.Set[string]{}
 
-// runPlugin runs a command of the kubectl plugin, on a shop's namespace unless it names another one. It must succeed.
+// runPlugin runs a command of the kubectl plugin, on a shop's namespace unless it names another one. It must succeed. A command that
+// the store had no time for is repeated, as it would be by hand.
 func (s *shop) runPlugin(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	if doneTasks[s.namespace] == nil {
@@ -38,7 +39,14 @@ func (s *shop) runPlugin(ctx context.Context, args ...string) string {
 	if !slices.Contains(args, "-n") {
 		args = append(slices.Clone(args), "--namespace="+s.namespace)
 	}
-	output, err := run(ctx, filepath.Join(root, "bin", "kubectl-phoneproof"), args...)
+	var (
+		output string
+		err    error
+	)
+	Eventually(func() bool {
+		output, err = run(ctx, filepath.Join(root, "bin", "kubectl-phoneproof"), args...)
+		return err != nil && strings.Contains(err.Error(), "the API answered 503")
+	}).WithContext(ctx).Should(BeFalse())
 	Expect(err).NotTo(HaveOccurred())
 	return output
 }
@@ -118,11 +126,11 @@ func pluginSpecs() {
 		}
 		for _, s := range shops {
 			Eventually(s.runPlugin).WithContext(ctx).WithArguments("status", "shop").Should(ContainSubstring("Suspended"))
+			Eventually(s.listPods).WithContext(ctx).Should(BeEmpty())
 			s.runPlugin(ctx, "resume", "shop")
 		}
 		for _, s := range shops {
-			eventuallyReady(ctx, s.namespace)
-			s.eventuallyServed(ctx)
+			s.eventuallySettled(ctx)
 			missing := documentedTasks().Difference(doneTasks[s.namespace])
 			if s == theBakery {
 				missing.Delete(objectTasks...)
@@ -155,11 +163,14 @@ func steerByPlugin(ctx context.Context, s *shop, key ...string) {
 		StoredRequests map[string]int64 `json:"storedRequests"`
 		Unknown        []string         `json:"unknown"`
 	}
-	Expect(json.Unmarshal([]byte(s.runPlugin(ctx, "status", "shop", "-o", "json")), &status)).To(Succeed())
+	Eventually(func(g Gomega) { // a pod that was slow to count what is stored does not tell for a few seconds
+		status.Unknown = nil
+		g.Expect(json.Unmarshal([]byte(s.runPlugin(ctx, "status", "shop", "-o", "json")), &status)).To(Succeed())
+		g.Expect(status.Unknown).To(BeEmpty())
+	}).WithContext(ctx).Should(Succeed())
 	Expect(status.Ready).To(Equal("True"))
 	Expect(status.LeaseHolder).NotTo(BeEmpty())
 	Expect(status.StoredRequests).To(HaveKey("finished"))
-	Expect(status.Unknown).To(BeEmpty())
 
 	r := request{number: newNumber()}
 	printed := s.runPlugin(ctx, with("verify", "shop", r.number, "--method=whatsapp", "--reference=by-plugin")...)
@@ -177,12 +188,12 @@ func steerByPlugin(ctx context.Context, s *shop, key ...string) {
 	before := len(s.listEvents(ctx, r.ID))
 	Expect(s.runPlugin(ctx, with("redeliver", "shop", r.ID, "--wait")...)).To(ContainSubstring(r.ID + ": delivered"))
 	Expect(s.runPlugin(ctx, "redeliver", "shop", r.ID)).To(ContainSubstring("is sent once more"), "by the annotation")
-	Eventually(s.listEvents).WithContext(ctx).WithArguments(r.ID).Should(HaveLen(before + 2))
+	Eventually(func() int { return len(s.listEvents(ctx, r.ID)) }).WithContext(ctx).Should(BeNumerically(">=", before+2))
 	s.runPlugin(ctx, with("redeliver", "shop", "--failed")...)
 
 	pending := s.initRequest(ctx, "WHATSAPP")
 	s.runPlugin(ctx, "cancel", "shop", pending.ID, "--api-key=backend")
-	Expect(s.readStatus(ctx, pending.ID)).To(Equal("EXPIRED"))
+	Expect(s.mustReadStatus(ctx, pending.ID)).To(Equal("EXPIRED"))
 	Expect(s.runPlugin(ctx, with("requests", "get", "shop", pending.ID)...)).To(ContainSubstring("CANCELED"))
 
 	Expect(s.runPlugin(ctx, "status", "-A")).To(ContainSubstring(s.namespace))

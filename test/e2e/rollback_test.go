@@ -13,9 +13,9 @@ import (
 // awaitRollout waits until every pod of the project runs an image, and the project is ready.
 func (s *shop) awaitRollout(ctx context.Context, image string) {
 	GinkgoHelper()
-	runKubectl(ctx, "--namespace "+s.namespace+" wait --timeout=3m deployment/phoneproof-shop --for",
+	runKubectl(ctx, "--namespace "+s.namespace+" wait --timeout=5m deployment/phoneproof-shop --for",
 		"jsonpath={.spec.template.spec.containers[0].image}="+image)
-	runKubectl(ctx, "--namespace "+s.namespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+	runKubectl(ctx, "--namespace "+s.namespace+" rollout status --timeout=5m deployment/phoneproof-shop")
 	eventuallyReady(ctx, s.namespace)
 	// The former leader may work by its own rules until it has ended.
 	Eventually(s.listPods).WithContext(ctx).Should(HaveEach(HaveField("Spec.Containers", ContainElement(HaveField("Image", image)))))

@@ -21,6 +21,7 @@ const (
 func rotationSpecs() {
 	It("uses a new API key, webhook secret, bot token and database without a restart, and accepts the old key meanwhile", func(ctx SpecContext) {
 		relocation := startRelocation(ctx, secondSecret) // of another project: the kubelet's delay for both runs at the same time
+		theShop.eventuallySettled(ctx)
 		before := containerIDs(ctx, theShop)
 		load := theShop.startLoad(ctx) // with the old key, throughout
 		runKubectl(ctx, "--namespace "+shopNamespace+" patch secret/shop --type=merge --patch",

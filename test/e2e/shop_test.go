@@ -67,6 +67,16 @@ func (s *shop) eventuallyServed(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
+// eventuallySettled waits until the project's pods are all available, and those of before have ended: after a resume a project is Ready
+// with its first pod, and one that is ending serves, and leads, for ten seconds more.
+func (s *shop) eventuallySettled(ctx context.Context) {
+	GinkgoHelper()
+	eventuallyReady(ctx, s.namespace)
+	runKubectl(ctx, "--namespace "+s.namespace+" rollout status --timeout=5m deployment/phoneproof-shop")
+	Eventually(s.listPods).WithContext(ctx).Should(HaveEach(HaveField("DeletionTimestamp", BeNil())))
+	s.eventuallyServed(ctx)
+}
+
 // newShop returns a client of the project in a namespace. There is one simulator.
 func newShop(ctx context.Context, namespace string) *shop {
 	GinkgoHelper()
@@ -178,14 +188,24 @@ func (s *shop) initRequest(ctx context.Context, method string) request {
 	return r
 }
 
-// sendMessage acts as the user: it sends the message and, if the messenger does not provide the number, the contact.
+// sendMessage acts as the user: it sends the message and, if the messenger does not provide the number, the contact when it is asked for,
+// which takes until there is a leader. The user may have sent one before.
 func (s *shop) sendMessage(ctx context.Context, r request) {
 	GinkgoHelper()
-	s.mustSend(ctx, http.MethodPost, s.sim+"/sim/users", map[string]string{"name": "Ada", "phone": r.number}, nil)
+	got, err := s.sendRequest(ctx, s.http, http.MethodPost, s.sim+"/sim/users", s.key, map[string]string{"name": "Ada", "phone": r.number})
+	Expect(err).NotTo(HaveOccurred())
+	if got.code != http.StatusConflict || !strings.Contains(got.body, "number_taken") {
+		Expect(got.code).To(Equal(http.StatusCreated), "%s", got.body)
+	}
 	user := s.sim + "/sim/users/" + r.number
 	s.mustSend(ctx, http.MethodPost, user+"/send", map[string]string{"link": r.WaLink + r.TgLink}, nil)
 	if r.TgLink != "" {
-		s.mustSend(ctx, http.MethodPost, user+"/share-contact", map[string]string{"wait": "30s"}, nil)
+		Eventually(func() string {
+			got, err = s.sendRequest(ctx, s.http, http.MethodPost, user+"/share-contact", s.key, map[string]string{"wait": "30s"})
+			return got.body
+		}).WithContext(ctx).ShouldNot(ContainSubstring("not_asked"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.code).To(BeNumerically("<", 300), "%s", got.body)
 	}
 }
 
@@ -200,6 +220,16 @@ func (s *shop) readStatus(ctx context.Context, id string) string {
 	if err := json.Unmarshal([]byte(got.body), &decoded); err != nil {
 		return err.Error()
 	}
+	return decoded.Status
+}
+
+// mustReadStatus returns the status of a request that exists.
+func (s *shop) mustReadStatus(ctx context.Context, id string) string {
+	GinkgoHelper()
+	var decoded struct {
+		Status string `json:"status"`
+	}
+	s.mustSend(ctx, http.MethodGet, s.api+"/api/verify/status?id="+id, nil, &decoded)
 	return decoded.Status
 }
 

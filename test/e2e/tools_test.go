@@ -64,7 +64,7 @@ func (h helm) install(ctx context.Context, chart, image string, more ...string) 
 	GinkgoHelper()
 	repository, tag, _ := strings.Cut(image, ":")
 	h.run(ctx, slices.Concat([]string{
-		"upgrade", "--install", "phoneproof", chart, "--wait", "--timeout", "3m",
+		"upgrade", "--install", "phoneproof", chart, "--wait", "--timeout", "10m",
 		"--set", "image.repository=" + repository, "--set", "image.tag=" + tag,
 	}, more)...)
 }

@@ -80,9 +80,10 @@ func New(o Options) *Load {
 const (
 	// callTimeout is how long a client waits for an answer.
 	callTimeout = 8 * time.Second
-	// maxPause is the longest pause before a retry.
-	maxPause = 250 * time.Millisecond
-	pollers  = 2
+	// firstPause is the longest pause before the first retry of a step, and maxPause that before any.
+	firstPause = 250 * time.Millisecond
+	maxPause   = 2 * time.Second
+	pollers    = 2
 )
 
 // Run plays until all requests are started and proven, or stop is closed; then it completes what has begun. It ends at
@@ -154,14 +155,15 @@ func (l *Load) recordError(err error) {
 	}
 }
 
-// retryUntilDone repeats a step at random replicas until it succeeds.
+// retryUntilDone repeats a step at random replicas until it succeeds, later each time: an outage ends sooner if the calls that it refuses
+// leave the processors to the store that starts.
 func (l *Load) retryUntilDone(ctx context.Context, step func(replica string) bool) bool {
-	for ctx.Err() == nil {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		if replica, ok := l.pickReplica(); ok && step(replica) {
 			return true
 		}
 		l.retries.Add(1)
-		sleep(ctx, rand.N(maxPause))
+		sleep(ctx, rand.N(pause))
 	}
 	return false
 }
