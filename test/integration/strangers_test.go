@@ -192,11 +192,10 @@ type strangers struct {
 // payload is what a stranger does with a new connection. An error only means that the server closed it.
 type payload func(conn net.Conn) error
 
-// openConns opens connections to a port and sends each the next payload in turn. Many at a time, because a payload that the server does
-// not read takes a second.
+// openConns opens connections to a port, a few at a time, and sends each the next payload in turn.
 func (s *strangers) openConns(ctx context.Context, address string, payloads []payload) {
 	var turn atomic.Int64
-	for range 64 {
+	for range 8 {
 		s.arrived.Go(func() {
 			var dialer net.Dialer
 			for n := turn.Add(1); n <= strangersPerPort; n = turn.Add(1) {
