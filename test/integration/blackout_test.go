@@ -192,7 +192,7 @@ func (s *shop) countAttempted(ctx context.Context, ids []string) int {
 	return count
 }
 
-// readinessAge is how long a server's readiness is told by its last check, at most.
+// readinessAge is the longest time for which a server answers by its last readiness check.
 const readinessAge = 10 * time.Second
 
 // answeredWell checks all answers: before the blackout, during it (from a second after its begin, or readinessAge) and after it.

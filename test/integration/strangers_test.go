@@ -82,7 +82,7 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		for range 20 {
 			expectAllServed()
 		}
-		// That nobody is locked out must not rest on what orUndecided lets pass.
+		// That no client is locked out must not rest on what orUndecided lets pass.
 		Eventually(server.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
 		for _, r := range []*replica{server, op} {
 			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
