@@ -171,7 +171,7 @@ test: test-packages envtest-assets ## Run all tests but the slow ones, against a
 	@hack/test.sh
 
 .PHONY: test-slow
-test-slow: test-packages envtest-assets ## Run the tests that make test leaves out because they take long.
+test-slow: test-packages envtest-assets ## Run all specs of test/integration, also those that take long, with the race detector.
 	@hack/test.sh slow
 
 .PHONY: e2e-programs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of PACKAGES and prints their number on the last line. Without an argument all but the slow ones run, with
-# the argument "slow" the rest: the specs of test/integration labelled "slow". The specs there mostly wait for
-# processes: PROCS of them run at once, beside the tests of everything else. With -run or -bench in TEST_FLAGS they are left out.
+# Runs the tests of PACKAGES and prints their number on the last line. Without an argument all but the slow ones run; with
+# the argument "slow" the specs of test/integration, those labelled "slow" too, and with the race detector. The specs there mostly wait
+# for processes: PROCS of them run at once, beside the tests of everything else. With -run or -bench in TEST_FLAGS they are left out.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 source hack/lib.sh
@@ -23,11 +23,12 @@ export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 
 case ${1:-} in
 '')
-	name='make test' budget='8 min, warm' labels='!slow'
+	# The race detector doubles what the specs take; the tests of packages have it.
+	name='make test' budget='8 min, warm' labels='!slow' specs_race=()
 	read -ra patterns <<<"${PACKAGES:-./...}"
 	;;
 slow)
-	name='make test-slow' budget='none' labels=slow
+	name='make test-slow' budget='none' labels='' specs_race=("${race[@]}")
 	patterns=(./test/integration)
 	;;
 *)
@@ -57,7 +58,7 @@ touch $out/go.json $out/integration.txt
 # run_specs prints what the ginkgo command prints, and as an event for testcount.awk whether it failed.
 run_specs() {
 	local result=pass
-	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${race[@]}" -vet=off $link -timeout="$timeout" --randomize-all --fail-on-empty \
+	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${specs_race[@]}" -vet=off $link -timeout="$timeout" --randomize-all --fail-on-empty \
 		--label-filter="$labels" ./test/integration </dev/null || result=fail
 	printf '{"Action":"%s"}\n' $result
 }
@@ -65,7 +66,7 @@ run_specs() {
 status=0
 if [[ -n $specs ]]; then
 	# Compiled alone first: two go commands that need the same packages at the same time both compile them.
-	go list "${race[@]}" -export -deps -test ./test/integration >/dev/null 2>&1
+	go list "${specs_race[@]}" -export -deps -test ./test/integration >/dev/null 2>&1
 	start_group run_specs >$out/integration.txt 2>&1
 fi
 if ((${#packages[@]} > 0)); then

@@ -75,6 +75,7 @@ func (r *replica) start(title string, args ...string) {
 	DeferCleanup(func() {
 		r.kill()
 		printed.add(r.output())
+		Expect(r.output()).NotTo(ContainSubstring("DATA RACE")) // of make test-slow, which has the detector
 		if CurrentSpecReport().Failed() {
 			AddReportEntry(title, r.output())
 		}
