@@ -22,7 +22,7 @@ echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about s
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
 go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
-	-tags e2e -count=1 -timeout 30m ./test/e2e ${E2E_FLAGS:-} || result=$?
+	-tags e2e -count=1 -timeout 60m ./test/e2e ${E2E_FLAGS:-} || result=$?
 [[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
 awk -f hack/events.awk -f hack/failed.awk bin/cluster/e2e.json
 awk -f hack/events.awk -f hack/testcount.awk bin/cluster/e2e.json || result=1

@@ -17,8 +17,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/ports"
 )
 
-// processTimeout bounds the start and the stop of each process, so that one that hangs ends its test. It is no measure of a healthy
-// one: to start, an API server needs about ten seconds of a processor, which took more than 90 s where everything else wanted it too.
+// processTimeout bounds the start and the stop of each process, so that one that hangs ends its test. A healthy one may take more than
+// 90 s on a busy machine.
 const processTimeout = 5 * time.Minute
 
 // parentVariable makes the processes end with the test that started them, even if it dies without a Stop: hack/kube reads

@@ -79,7 +79,7 @@ func removalSpecs() {
 
 		helm3.install(ctx, "charts/phoneproof", image, "--values", "test/e2e/testdata/values.yaml")
 		patchProject(ctx, shopNamespace, `{"spec":{"displayName":"Ada's Books"}}`)
-		eventuallyReady(ctx, shopNamespace) // with that generation, which an operator alone records
+		eventuallyReady(ctx, shopNamespace) // only an operator records the new generation
 		theShop.verifyNumber(ctx, "WHATSAPP")
 	})
 
@@ -88,7 +88,7 @@ func removalSpecs() {
 		_, err := readRequest(ctx, pending)
 		Expect(err).NotTo(HaveOccurred())
 
-		runKubectl(ctx, "--namespace "+shopNamespace+" delete vproj/shop --timeout=2m")
+		runKubectl(ctx, "--namespace "+shopNamespace+" delete vproj/shop --timeout=5m")
 		Eventually(func(g Gomega) {
 			left := runKubectl(ctx, "--namespace "+shopNamespace+" get --output=name "+
 				"verificationrequests,deployments,services,serviceaccounts,rolebindings,pods,networkpolicies,leases")

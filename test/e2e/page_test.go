@@ -34,10 +34,10 @@ func pageSpecs() {
 		DeferCleanup(func(ctx SpecContext) {
 			patchProject(ctx, shopNamespace, `{"spec":{"baseURL":null,"page":null}}`)
 			eventuallyReady(ctx, shopNamespace)
-			runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+			runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=5m deployment/phoneproof-shop")
 		})
 		eventuallyReady(ctx, shopNamespace)
-		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=5m deployment/phoneproof-shop")
 		theShop.forward(ctx, address)
 		onePod := *theShop // the one that has the page learns of the changed project by itself
 		onePod.api = "http://" + address

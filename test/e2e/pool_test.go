@@ -20,7 +20,7 @@ import (
 func poolSpecs() {
 	It("serves two projects of a pool by the same pods, and what becomes of one leaves the other alone", func(ctx SpecContext) {
 		applyFile(ctx, "pool.yaml", map[string]string{"NAMESPACE": shopNamespace, "API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret})
-		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready --timeout=3m vproj/books vproj/toys")
+		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready --timeout=5m vproj/books vproj/toys")
 		books, toys := newMember(ctx, "books"), newMember(ctx, "toys")
 		pods := settledPoolPods(ctx)
 		for _, s := range []*shop{books, toys} {
@@ -39,7 +39,7 @@ func poolSpecs() {
 		}).WithContext(ctx).Should(HaveOccurred())
 		books.verifyNumber(ctx, "TELEGRAM")
 		runKubectl(ctx, "--namespace "+shopNamespace+" patch vproj/toys --type=merge --patch", `{"spec":{"suspend":false}}`)
-		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready --timeout=3m vproj/toys")
+		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready --timeout=5m vproj/toys")
 		toys.eventuallyServed(ctx)
 		toys.sendMessage(ctx, stored)
 		toys.eventuallyVerified(ctx, stored)
@@ -52,7 +52,7 @@ func poolSpecs() {
 		By("deleting one")
 		runKubectl(ctx, "--namespace "+shopNamespace+" delete vproj/toys")
 		Eventually(listPoolPods).WithContext(ctx).Should(And(HaveLen(1), HaveEach(HaveField("UID", Not(Equal(pods[0].UID))))))
-		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproofpool-small")
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=5m deployment/phoneproofpool-small")
 		books.eventuallyServed(ctx)
 		books.verifyNumber(ctx, "TELEGRAM")
 

@@ -62,7 +62,7 @@ func restartSpecs() {
 		before := containerIDs(ctx, theShop)
 		load := theShop.startLoad(ctx)
 		runKubectl(ctx, "--namespace "+shopNamespace+" rollout restart deployment/phoneproof-shop")
-		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=5m deployment/phoneproof-shop")
 		Eventually(func(g Gomega) {
 			g.Expect(containerIDs(ctx, theShop)).To(And(HaveLen(2), Not(ContainElement(BeElementOf(before)))))
 		}).WithContext(ctx).Should(Succeed())
@@ -96,7 +96,7 @@ func restartSpecs() {
 		before := containerIDs(ctx, theShop)
 		load := theShop.startLoad(ctx)
 		restartComponent(ctx, "kubelet")
-		runKubectl(ctx, "wait --for=condition=Ready node --all --timeout=2m")
+		runKubectl(ctx, "wait --for=condition=Ready node --all --timeout=5m")
 		load.awaitMore(ctx)
 		Expect(load.stop()).To(BeEmpty())
 		Expect(containerIDs(ctx, theShop)).To(ConsistOf(before))

@@ -51,7 +51,7 @@ func openShop(ctx context.Context, namespace, number, bot string) *shop {
 		"API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret, "BAKERY_NUMBER": bakeryNumber,
 		"META_TOKEN": "sim_" + number + ":e2e", "BOT_TOKEN": "sim_" + bot + ":first",
 	})
-	runKubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=3m")
+	runKubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=5m")
 	eventuallyReady(ctx, namespace)
 	s := newShop(ctx, namespace)
 	s.eventuallyServed(ctx)

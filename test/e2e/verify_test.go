@@ -55,7 +55,7 @@ func verifySpecs() {
 			g.Expect(r.WaLink).To(HavePrefix("https://wa.me/"))
 		}).WithContext(ctx).Should(Succeed())
 		theShop.sendMessage(ctx, r)
-		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Verified --timeout=3m vreq/by-hand")
+		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Verified --timeout=5m vreq/by-hand")
 	})
 }
 

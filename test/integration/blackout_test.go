@@ -218,7 +218,7 @@ func answeredWell(samples []sample, down, up time.Time) {
 			Expect(a.header.Get("Retry-After")).NotTo(BeEmpty(), "%s", a.of)
 		}
 		slowest[a.of] = max(slowest[a.of], a.took)
-		// Otherwise the store timed out on a loaded machine; one such check makes a server unready until the next one.
+		// A refusal that took longer is the store's timeout on a loaded machine; one such check makes a server unready until the next one.
 		if a.of != askReady && (a.status == http.StatusOK || a.took < time.Second) {
 			last[fmt.Sprint(a.of, a.from.api)] = a
 		}

@@ -194,9 +194,9 @@ var _ = Describe("The load of the conditions on the API server", func() {
 		said := 0
 		for _, r := range s.replicas {
 			said += strings.Count(r.output(), says)
-			if before, _, found := strings.Cut(r.output(), says); found { // it may have lost the lease since
-				Expect(strings.Count(before, `"msg":"leading"`)).
-					To(BeNumerically(">", strings.Count(before, `"msg":"no longer leading"`)), r.output())
+			if earlier, _, found := strings.Cut(r.output(), says); found { // it may have lost the lease since
+				Expect(strings.Count(earlier, `"msg":"leading"`)).
+					To(BeNumerically(">", strings.Count(earlier, `"msg":"no longer leading"`)), r.output())
 			}
 		}
 		Expect(said).To(Equal(1), "by the leader of that time alone")

@@ -22,7 +22,7 @@ var _ = Describe("A project that is deleted", func() {
 		Expect(err).NotTo(HaveOccurred())
 		s.initRequest(ctx, s.replicas[0], "+49 1511 2345678")
 		s.applyManifest(fmt.Sprintf(manualRequest, "by-hand", "+4915112345679", "WhatsApp"))
-		s.runKubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/by-hand")
+		s.runKubectl("wait", "--for=condition=Accepted", "--timeout="+patience.String(), "vreq/by-hand")
 		canaries.addText(s.readRequest(ctx, "by-hand").Status.ExpectedText)
 		Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).
 			Should(Equal(verifyv1.PhaseExpired))

@@ -18,7 +18,7 @@ var _ = Describe("A receiver that hangs", func() {
 	It("delays only its own events", func(ctx SpecContext) {
 		const backlog, others = 60, 4
 		s := newShop(ctx)
-		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" })
+		s.allowSlowAnswers(ctx)
 		ends := s.followEnds(ctx)
 		held, release := s.receiver.holdAnswers()
 		// Before an attempt can begin: the receiver must not hang for so long that a third is due, which is minutes away.

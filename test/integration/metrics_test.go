@@ -53,7 +53,7 @@ var _ = Describe("The operator's metrics", func() {
 		}
 		status, _ := s.scrapeMetrics(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
 		Expect(status).NotTo(Equal(http.StatusOK), "plain HTTP serves nothing")
-	})
+	}, SpecTimeout(hang))
 
 	It("cost the API server little, whatever tokens strangers send, and still serve Prometheus", func(ctx SpecContext) {
 		const strangers, tokens = 8, 400

@@ -127,7 +127,7 @@ var _ = Describe("A pool", func() {
 		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, lease.Name, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
-	})
+	}, SpecTimeout(hang))
 
 	It("serves a project whose address was taken as soon as it is free, and one that comes back after its suspension or deletion", func(ctx SpecContext) {
 		s := newShop(ctx)
@@ -189,7 +189,7 @@ var _ = Describe("A pool", func() {
 		p.sendSignal(syscall.SIGTERM)
 		Eventually(p.exited).WithContext(ctx).Should(BeClosed(), p.output)
 		Expect(p.cmd.ProcessState.ExitCode()).To(BeZero(), p.output)
-	})
+	}, SpecTimeout(hang))
 })
 
 // addProject creates one more project in the shop's namespace, and returns its API key.

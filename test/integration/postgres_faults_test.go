@@ -106,12 +106,13 @@ var _ = Describe("A database that stands still under load", func() {
 		var routines, connections float64
 		early := all.countAnswered(http.StatusServiceUnavailable)
 		wasRefused := func() bool { return all.countAnswered(http.StatusServiceUnavailable) > early+2*clients } // each client repeatedly
-		for next := time.Tick(100 * time.Millisecond); time.Since(still) < frozen || !wasRefused(); <-next {
+		for next := time.Tick(100 * time.Millisecond); ctx.Err() == nil && (time.Since(still) < frozen || !wasRefused()); <-next {
 			Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
 			Expect(r.probeStatus(ctx, "/readyz")).To(Equal(http.StatusServiceUnavailable))
 			routines = max(routines, r.readMetric(ctx, "go_goroutines", nil))
 			connections = max(connections, r.readMetric(ctx, "phoneproof_postgresql_connections", nil))
 		}
+		Expect(wasRefused()).To(BeTrue(), "each client was refused repeatedly")
 		moves := time.Now()
 		Expect(thaw()).To(Succeed())
 		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
@@ -129,6 +130,7 @@ var _ = Describe("A database that stands still under load", func() {
 			Expect(a.retryAfter).NotTo(BeEmpty())
 			refused, slowest = refused+1, max(slowest, a.took)
 		}
+		Expect(slowest).To(BeNumerically("<", time.Minute), "a refusal takes as long as the store may, and not as long as the freeze")
 		Expect(connections).To(BeNumerically("<=", 16))
 		Expect(routines).To(BeNumerically("<", 10*clients))
 		AddReportEntry("frozen", fmt.Sprintf("%d refusals, the slowest after %s; at most %.0f goroutines and %.0f connections",
@@ -163,12 +165,12 @@ var _ = Describe("Strangers who request readiness while the database is frozen",
 		}
 		crowd.Wait() // all of them have arrived, so what follows does not depend on how fast they do
 		for range 50 {
-			isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/livez") })
+			isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/livez") })
 		}
 		Expect(thaw()).To(Succeed())
 		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		for range 10 {
-			isAnswered(ctx, "readiness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/readyz") })
+			isAnswered(ctx, "readiness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/readyz") })
 		}
 	}, SpecTimeout(hang))
 })

@@ -75,10 +75,11 @@ func (r *replica) start(title string, args ...string) {
 	DeferCleanup(func() {
 		r.kill()
 		printed.add(r.output())
-		Expect(r.output()).NotTo(ContainSubstring("DATA RACE")) // of make test-slow, which has the detector
-		if CurrentSpecReport().Failed() {
+		raced := strings.Contains(r.output(), "DATA RACE") // found in make test-slow, which has the detector
+		if raced || CurrentSpecReport().Failed() {
 			AddReportEntry(title, r.output())
 		}
+		Expect(raced).To(BeFalse(), "the process has a data race: see its log")
 	})
 }
 
@@ -114,6 +115,13 @@ func (r *replica) isRunning() bool {
 
 func (r *replica) isReady(ctx context.Context) bool {
 	return r.probeStatus(ctx, "/readyz") == http.StatusOK
+}
+
+// probeOnce is probeStatus for specs in which an answer must come soon, about as soon as a kubelet wants it.
+func (r *replica) probeOnce(ctx context.Context, path string) int {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return r.probeStatus(ctx, path)
 }
 
 // probeStatus returns the HTTP status of a path on the port for probes; 0 without a response.
@@ -262,8 +270,8 @@ func (r *receiver) holdAnswers() (held func() int64, release func()) {
 }
 
 // failFirst fails the first attempt at each event, and holds the answers to further attempts back until stopFailing is called,
-// because the second attempt comes within seconds, but the third only after minutes. Specs allowSlowAnswers, and have no more events than
-// a receiver that fails has slots: held attempts would leave none to the first attempts of others.
+// because the second attempt comes within seconds, but the third only after minutes. A spec calls allowSlowAnswers first, and has at most
+// webhook.SlowStart events: held attempts would leave no slot to the first attempts of others.
 func (r *receiver) failFirst() (stopFailing func()) {
 	var known sync.Map
 	mended := make(chan struct{})

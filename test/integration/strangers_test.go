@@ -56,14 +56,21 @@ var _ = Describe("Strangers at every port", Serial, func() {
 			}
 		})
 		var attack strangers
+		succeeded := map[string]int{}
+		count := func(what string, status int) int {
+			if status == http.StatusOK {
+				succeeded[what]++
+			}
+			return status
+		}
 		expectAllServed := func() {
 			isAnswered(ctx, "init", orUndecided, func() int {
 				status, _ := server.callAPI(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345678"}`)
-				return status
+				return count("init", status)
 			})
 			for _, r := range []*replica{server, op} {
-				isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeStatus(ctx, "/livez") })
-				isAnswered(ctx, "readiness", orUndecided, func() int { return r.probeStatus(ctx, "/readyz") })
+				isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/livez") })
+				isAnswered(ctx, "readiness", orUndecided, func() int { return count(r.health, r.probeOnce(ctx, "/readyz")) })
 			}
 			for url, token := range map[string]string{"http://" + server.health + "/metrics": "", "https://" + op.api + "/metrics": prometheus} {
 				isAnswered(ctx, "a scrape of "+url, Equal(http.StatusOK), func() int {
@@ -79,13 +86,12 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		attack.openConns(ctx, op.api, tlsPayloads())
 		expectAllServed()
 		attack.arrived.Wait()
+		clear(succeeded)
 		for range 20 {
 			expectAllServed()
 		}
-		// That no client is locked out must not rest on what orUndecided lets pass.
-		Eventually(server.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
-		for _, r := range []*replica{server, op} {
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		for _, what := range []string{"init", server.health, op.health} {
+			Expect(succeeded[what]).To(BeNumerically(">", 0), "%s is not only undecided", what)
 		}
 		attack.closeAll()
 		stopWatching()

@@ -37,7 +37,7 @@ var _ = Describe("A project served by two replicas", func() {
 		out := s.runKubectl("get", "vreq")
 		Expect(out).To(MatchRegexp(`shop\s+WhatsApp\s+Verified\s+True`))
 		Expect(out).NotTo(Or(ContainSubstring("4915112345678"), ContainSubstring(reference), ContainSubstring(cart)))
-		Expect(s.runKubectl("wait", "--for=condition=Verified", "--timeout=30s", "vreq/"+id)).To(ContainSubstring("condition met"))
+		Expect(s.runKubectl("wait", "--for=condition=Verified", "--timeout="+patience.String(), "vreq/"+id)).To(ContainSubstring("condition met"))
 		Consistently(s.receiver.deliveries).WithTimeout(time.Second).Should(HaveLen(1))
 	}, SpecTimeout(hang))
 })
