@@ -22,7 +22,7 @@ func poolSpecs() {
 		applyFile(ctx, "pool.yaml", map[string]string{"NAMESPACE": shopNamespace, "API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret})
 		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready --timeout=5m vproj/books vproj/toys")
 		books, toys := newMember(ctx, "books"), newMember(ctx, "toys")
-		pods := settledPoolPods(ctx)
+		pods := awaitPoolPods(ctx)
 		for _, s := range []*shop{books, toys} {
 			s.eventuallyServed(ctx)
 			s.verifyNumber(ctx, "TELEGRAM")
@@ -88,9 +88,9 @@ func listPoolPods(ctx context.Context) []corev1.Pod {
 	return pods.Items
 }
 
-// settledPoolPods waits until a rollout has left one pod of the pool: a project that joins a moment later than another one makes it
+// awaitPoolPods waits until a rollout has left one pod of the pool: a project that joins a moment later than another one makes it
 // replace its pod, which may still be ending when both are ready.
-func settledPoolPods(ctx context.Context) []corev1.Pod {
+func awaitPoolPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
 	Eventually(func() []corev1.Pod {

@@ -54,16 +54,6 @@ func (r *replica) initKeyed(ctx context.Context, key, idempotencyKey, body strin
 	return response.StatusCode, answer
 }
 
-// awaitDecision is mustCall for calls that may be refused: it returns the first answer that decides something.
-func (r *replica) awaitDecision(ctx context.Context, key, method, path, body string) (status int, answer map[string]any) {
-	GinkgoHelper()
-	Eventually(func() int {
-		status, answer = r.callAPI(ctx, key, method, path, body)
-		return status
-	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
-	return status, answer
-}
-
 var _ = Describe("A code that is reissued with its Idempotency-Key", func() {
 	const number = "+4915112345001"
 

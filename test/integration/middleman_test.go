@@ -35,7 +35,8 @@ type countingProxy struct {
 // callCounts are numbers of calls by resource and verb.
 type callCounts map[string]map[string]int
 
-func (c callCounts) add(resource, verb string) {
+// addCall counts one more call.
+func (c callCounts) addCall(resource, verb string) {
 	if c[resource] == nil {
 		c[resource] = map[string]int{}
 	}
@@ -98,7 +99,7 @@ func (m *countingProxy) countCall(response *http.Response) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts.add(resource, verb)
+	m.counts.addCall(resource, verb)
 }
 
 // countLost counts a call that ended without an answer.
@@ -109,7 +110,7 @@ func (m *countingProxy) countLost(r *http.Request) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost.add(resource, verb)
+	m.lost.addCall(resource, verb)
 }
 
 // describeCall returns what a call does to which resource, and whether it counts. Checks of readiness do not: there are more of them, the

@@ -156,16 +156,19 @@ func (r *replica) callAPI(ctx context.Context, key, method, path, body string) (
 // mustCall is callAPI that must succeed. Calls that the store had no time for are repeated, like clients do.
 func (r *replica) mustCall(ctx context.Context, key, method, path, body string) map[string]any {
 	GinkgoHelper()
-	var (
-		status int
-		answer map[string]any
-	)
+	status, answer := r.awaitDecision(ctx, key, method, path, body)
+	Expect(status).To(Equal(http.StatusOK), "%v", answer)
+	return answer
+}
+
+// awaitDecision is mustCall for calls that may be refused: it returns the first answer that decides something.
+func (r *replica) awaitDecision(ctx context.Context, key, method, path, body string) (status int, answer map[string]any) {
+	GinkgoHelper()
 	Eventually(func() int {
 		status, answer = r.callAPI(ctx, key, method, path, body)
 		return status
 	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
-	Expect(status).To(Equal(http.StatusOK), "%v", answer)
-	return answer
+	return status, answer
 }
 
 // sendCall is callAPI with the response's header.
