@@ -25,6 +25,27 @@ end_groups() {
 	wait
 }
 
+# with_progress runs a command, and prints every 8 s how long it has run and the last line of what it printed, so that nobody
+# waits in silence. All of what it printed appears if it fails. Arguments: NAME COMMAND...
+with_progress() {
+	local name=$1 start=$SECONDS parent=$BASHPID code=0 printed ticker
+	shift
+	printed=$(mktemp)
+	echo "$name" >&2
+	(
+		exec {never}<> <(:) # a read that times out waits without a process of its own, which could outlive this one
+		while ! read -rt 8 -u "$never" _ && kill -0 "$parent" 2>/dev/null; do
+			printf '%s: %d s: %s\n' "$name" $((SECONDS - start)) "$(tail -qn 1 "$printed" | cut -c 1-120)" >&2
+		done
+	) &
+	ticker=$!
+	"$@" >"$printed" 2>&1 </dev/null || code=$?
+	kill "$ticker" 2>/dev/null && wait "$ticker" 2>/dev/null || true
+	((code == 0)) || cat "$printed" >&2
+	rm -f "$printed"
+	return "$code"
+}
+
 # install_packages installs Debian packages, and reports whether that could be done: it takes root and apt-get. Of several
 # scripts at once, one installs.
 install_packages() {
