@@ -16,7 +16,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// Projects provides the project's object; see settings.Object.
+// Projects provides the project's object; see object in internal/server.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())

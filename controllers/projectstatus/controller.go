@@ -37,7 +37,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// Projects provides the project's object and settings; see settings.Object.
+// Projects provides the project's object and settings; see object in internal/server.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())

@@ -17,7 +17,7 @@ import (
 // redeliveryMinGap is the least time between two redeliveries of a project.
 const redeliveryMinGap = time.Second
 
-// Projects provides the project's object; see settings.Object.
+// Projects provides the project's object; see object in internal/server.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Options say what a process logs, and how.
@@ -44,7 +44,7 @@ func (o *Options) NewLogger(out io.Writer) (logr.Logger, error) {
 	}
 	logger := logr.FromSlogHandler(handler)
 	setLibraryLogger.Do(func() {
-		ctrl.SetLogger(logger)
+		log.SetLogger(logger)
 		klog.SetLogger(logger)
 	})
 	return logger, nil

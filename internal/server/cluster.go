@@ -40,7 +40,7 @@ const redeliveryFieldOwner = client.FieldOwner("phoneproof-redelivery")
 type cluster struct {
 	*server
 
-	source *settings.Object
+	source *object
 	store  countedStore
 	// One of these two is the store; the other is nil.
 	objects  *kubernetes.Store
@@ -153,7 +153,7 @@ func (s *server) newCluster(config *rest.Config, recorder eventRecorder) (*clust
 	if s.options.Store == StoreKubernetes {
 		config.Wrap(s.clock.RoundTripper) // applies to every client: each response carries the server's time
 	}
-	source, err := settings.NewObject(config, key, s.options.SecretsDir, mounted, clock.RealClock{}, s.log.WithName("settings"))
+	source, err := newObject(config, key, s.options.SecretsDir, mounted, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {
 		return nil, fmt.Errorf("create settings: %w", err)
 	}

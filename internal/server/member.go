@@ -19,7 +19,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/panics"
-	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // errNotServed ends an attempt to serve a project that was deleted or suspended. The next one follows at once, and waits until the project
@@ -230,7 +229,7 @@ func (s *serving) listenPatiently(ctx context.Context) (listener net.Listener) {
 func (s *serving) checkServing() error {
 	switch api := s.api.Load(); {
 	case api == nil || s.current() == nil:
-		return settings.ErrNoProject
+		return errNoProject
 	case api.Draining():
 		return errors.New("draining")
 	default:
@@ -258,11 +257,11 @@ func (m *member) isAwaited() bool {
 func (m *member) problems() health.Problems {
 	s := m.serving.Load()
 	if s == nil {
-		return health.NewProblems(nil, settings.ErrNoProject)
+		return health.NewProblems(nil, errNoProject)
 	}
 	refused := s.source.LastError()
 	if refused == nil && s.current() == nil {
-		refused = settings.ErrNoProject
+		refused = errNoProject
 	}
 	return health.NewProblems(s.source.Problems(), refused)
 }

@@ -155,7 +155,7 @@ func (s *server) run(
 		Serving: func() error {
 			switch {
 			case s.current() == nil:
-				return settings.ErrNoProject
+				return errNoProject
 			case api.Draining():
 				return errors.New("draining")
 			default:
@@ -171,7 +171,7 @@ func (s *server) run(
 
 // startWhenReady returns a runnable that starts the API when settings are available.
 func (s *server) startWhenReady(api *httpapi.Server, source settingsSource) manager.Runnable {
-	object, ok := source.(*settings.Object)
+	object, ok := source.(*object)
 	if !ok {
 		return api
 	}

@@ -28,6 +28,3 @@
 //
 // The name, scopes and expiresAt of an API key are the current ones of the project, for its former values too.
 package settings
-
-// Permissions to watch the project's object.
-// +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects,verbs=get;list;watch

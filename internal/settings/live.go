@@ -79,6 +79,16 @@ func (l *Live) SetProject(project *verifyv1.VerificationProject) error {
 	return nil
 }
 
+// SetMounted says which secrets this pod mounts; others are not reported as missing. It is called before SetProject.
+func (l *Live) SetMounted(mounted Mounted) { l.files.mounted = mounted }
+
+// ForgetProject makes SetProject accept a project that was created in place of the last one: its immutable fields may differ.
+func (l *Live) ForgetProject() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.project = nil
+}
+
 // Start watches the secret files until ctx ends.
 func (l *Live) Start(ctx context.Context) error {
 	return watchFolders(ctx, l.clock, l.log, watched{dirs: l.listDirs, reload: l.reloadSecrets})

@@ -1,4 +1,4 @@
-package settings
+package server
 
 import (
 	"context"
@@ -19,16 +19,20 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/panics"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// ErrNoProject is returned if the project's object does not exist or is invalid.
-var ErrNoProject = errors.New("the VerificationProject cannot be served")
+// errNoProject is returned if the project's object does not exist or is invalid.
+var errNoProject = errors.New("the VerificationProject cannot be served")
 
-// Object keeps settings up to date with the project's object in a cluster, through a watch, and with secret files. While the
+// Permissions to watch the project's object.
+// +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects,verbs=get;list;watch
+
+// object keeps settings up to date with the project's object in a cluster, through a watch, and with secret files. While the
 // API server is unavailable, the last settings stay in use.
-type Object struct {
-	*Live
+type object struct {
+	*settings.Live
 
 	key     types.NamespacedName
 	cache   cache.Cache
@@ -41,10 +45,10 @@ type Object struct {
 	seen    verification.Notifier
 }
 
-// NewObject returns the settings of a project, with the mounted secrets in a folder. It sends no requests before Start.
-func NewObject(
-	config *rest.Config, key types.NamespacedName, secretsDir string, mounted Mounted, clk clock.Clock, log logr.Logger,
-) (*Object, error) {
+// newObject returns the settings of a project, with the mounted secrets in a folder. It sends no requests before Start.
+func newObject(
+	config *rest.Config, key types.NamespacedName, secretsDir string, mounted settings.Mounted, clk clock.Clock, log logr.Logger,
+) (*object, error) {
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -61,20 +65,20 @@ func NewObject(
 	if err != nil {
 		return nil, fmt.Errorf("watch project %s: %w", key, err)
 	}
-	live := NewLive(secretsDir, clk, log)
-	live.files.mounted = mounted
-	return &Object{Live: live, key: key, cache: watched, log: log, first: make(chan struct{})}, nil
+	live := settings.NewLive(secretsDir, clk, log)
+	live.SetMounted(mounted)
+	return &object{Live: live, key: key, cache: watched, log: log, first: make(chan struct{})}, nil
 }
 
 // Start watches the object and the secret files until ctx ends.
-func (o *Object) Start(ctx context.Context) error {
+func (o *object) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return panics.ToError(func() error { return o.Live.Start(ctx) }) })
 	group.Go(func() error { return panics.ToError(func() error { return o.watchProject(ctx) }) })
 	return group.Wait()
 }
 
-func (o *Object) watchProject(ctx context.Context) error {
+func (o *object) watchProject(ctx context.Context) error {
 	informer, err := o.cache.GetInformer(ctx, &verifyv1.VerificationProject{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch project %s: %w", o.key, err)
@@ -93,7 +97,7 @@ func (o *Object) watchProject(ctx context.Context) error {
 }
 
 // handleUpdate applies the object from a watch event.
-func (o *Object) handleUpdate(item any) {
+func (o *object) handleUpdate(item any) {
 	project, ok := item.(*verifyv1.VerificationProject)
 	if !ok {
 		return
@@ -110,13 +114,11 @@ func (o *Object) handleUpdate(item any) {
 
 // adoptProject applies the object, or returns why it was rejected. Immutable fields may differ in an object that was created in
 // place of a deleted one.
-func (o *Object) adoptProject(project *verifyv1.VerificationProject) error {
+func (o *object) adoptProject(project *verifyv1.VerificationProject) error {
 	another := o.adopted != project.UID
 	if another {
 		o.adopted = project.UID
-		o.Live.mu.Lock()
-		o.Live.project = nil
-		o.Live.mu.Unlock()
+		o.ForgetProject()
 	}
 	err := o.SetProject(project)
 	if another && err != nil { // Live logs rejections only once it has a project
@@ -127,7 +129,7 @@ func (o *Object) adoptProject(project *verifyv1.VerificationProject) error {
 
 // handleDeletion records that the project was deleted. Until its pods are deleted too, they use the last settings but become
 // owner of nothing new.
-func (o *Object) handleDeletion() {
+func (o *object) handleDeletion() {
 	defer o.seen.Notify("")
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,30 +137,30 @@ func (o *Object) handleDeletion() {
 	o.log.Info("the project was deleted")
 }
 
-// Wait returns when settings are available: Current is not nil afterwards. If ctx ends first, it returns ErrNoProject.
-func (o *Object) Wait(ctx context.Context) error {
+// Wait returns when settings are available: Current is not nil afterwards. If ctx ends first, it returns errNoProject.
+func (o *object) Wait(ctx context.Context) error {
 	select {
 	case <-o.first:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("project %s: %w: %w", o.key, ErrNoProject, ctx.Err())
+		return fmt.Errorf("project %s: %w: %w", o.key, errNoProject, ctx.Err())
 	}
 }
 
 // Observe returns a channel that receives a coalesced value after each change of the object, including its annotations, status
 // and deletion, and a function that ends the subscription.
-func (o *Object) Observe() (changes <-chan struct{}, cancel func()) { return o.seen.Subscribe("") }
+func (o *object) Observe() (changes <-chan struct{}, cancel func()) { return o.seen.Subscribe("") }
 
 // Project returns the last object from the watch; nil before that and after its deletion. It is shared and must not be
 // changed.
-func (o *Object) Project() *verifyv1.VerificationProject {
+func (o *object) Project() *verifyv1.VerificationProject {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.project
 }
 
 // UID returns the object's UID; empty without an object.
-func (o *Object) UID() types.UID {
+func (o *object) UID() types.UID {
 	if project := o.Project(); project != nil {
 		return project.UID
 	}

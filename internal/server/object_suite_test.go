@@ -1,15 +1,18 @@
-package settings
+package server
 
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
@@ -28,16 +31,55 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
 const serverRole = "phoneproof-server-kubernetes"
 
+// objectKey returns a valid API key that is unique for n.
+func objectKey(n string) string { return "api-key-" + strings.Repeat("x", 32) + n }
+
+// newProject returns a project with two API keys and a bot. Its secrets are shop/<key>.
+func newProject() *verifyv1.VerificationProject {
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	p := &verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "books", Name: "shop"},
+		Spec: verifyv1.VerificationProjectSpec{
+			APIKeys: []verifyv1.APIKey{
+				{Name: "backend", SecretRef: ref("backend")},
+				{Name: "monitor", SecretRef: ref("monitor"), Scopes: []verifyv1.Scope{verifyv1.ScopeStatus}},
+			},
+			Telegram: &verifyv1.Telegram{BotUsername: "ada_books_bot", BotTokenSecretRef: ref("bot")},
+		},
+	}
+	p.Default()
+	return p
+}
+
+// layOutSecrets writes the secrets of newProject to DIR/shop/KEY.
+func layOutSecrets(dir string) {
+	GinkgoHelper()
+	Expect(os.MkdirAll(filepath.Join(dir, "shop"), 0o750)).To(Succeed())
+	for key, value := range map[string]string{"backend": objectKey("backend"), "monitor": objectKey("monitor"), "bot": "123456789:AA-bot-token"} {
+		Expect(os.WriteFile(filepath.Join(dir, "shop", key), []byte(value), 0o600)).To(Succeed())
+	}
+}
+
+// findKeyName returns the name of the API key with a value; empty if there is none.
+func findKeyName(s *settings.Settings, value string) string {
+	key, err := s.Keys.Find(value, time.Now())
+	if err != nil {
+		return ""
+	}
+	return key.Name
+}
+
 var (
 	plane *controlplane.ControlPlane
 	admin client.Client
-	// server has the permissions of the chart's role in the namespaces where it is bound. Only the objects under test use it.
-	server *rest.Config
+	// serverConfig has the permissions of the chart's role in the namespaces where it is bound. Only the objects under test use it.
+	serverConfig *rest.Config
 )
 
 // TestObject runs the tests that share one API server.
@@ -59,7 +101,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 	admin, err = client.New(plane.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	server, err = plane.ServiceAccount("default", "serve")
+	serverConfig, err = plane.ServiceAccount("default", "serve")
 	Expect(err).NotTo(HaveOccurred())
 
 	root, err := controlplane.RepositoryRoot()
@@ -101,7 +143,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // watchedProject is a project in its own namespace, and the Object that watches it.
 type watchedProject struct {
-	*Object
+	*object
 
 	key   types.NamespacedName
 	logs  *gbytes.Buffer
@@ -114,13 +156,13 @@ func newWatchedProject(ctx context.Context) *watchedProject {
 	f := &watchedProject{key: types.NamespacedName{Namespace: "test-" + strings.ToLower(rand.Text()[:12]), Name: "shop"}}
 	grantRole(ctx, f.key.Namespace)
 	dir := GinkgoT().TempDir()
-	layOut(GinkgoTB(), dir, newValues())
-	config := rest.CopyConfig(server)
+	layOutSecrets(dir)
+	config := rest.CopyConfig(serverConfig)
 	config.Wrap(f.calls.wrap)
-	log, logs := newLogger()
-	f.logs = logs
+	f.logs = gbytes.NewBuffer()
+	log := logr.FromSlogHandler(slog.NewJSONHandler(f.logs, nil))
 	var err error
-	f.Object, err = NewObject(config, f.key, dir, nil, clock.RealClock{}, log)
+	f.object, err = newObject(config, f.key, dir, nil, clock.RealClock{}, log)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(f.calls.all()).To(BeEmpty(), "no requests before Start")
 	return f
@@ -135,7 +177,7 @@ func grantRole(ctx context.Context, namespace string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: serverRole},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "serve"}},
 	})).To(Succeed())
-	reader, err := client.New(server, client.Options{Scheme: admin.Scheme(), Mapper: verifyv1.Mapper()})
+	reader, err := client.New(serverConfig, client.Options{Scheme: admin.Scheme(), Mapper: verifyv1.Mapper()})
 	Expect(err).NotTo(HaveOccurred())
 	// The authorizer receives the binding through its own watch.
 	Eventually(func() error {

@@ -1,4 +1,4 @@
-package settings
+package server
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // changeTimeout limits the wait for a change, which only the watch can bring.
@@ -43,13 +44,13 @@ var _ = Describe("Object", func() {
 		early, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		err := f.Wait(early)
-		Expect(err).To(MatchError(ErrNoProject))
+		Expect(err).To(MatchError(errNoProject))
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 
 		uid := f.create(ctx, nil)
 		Expect(f.Wait(ctx)).To(Succeed())
 		Expect(f.Current().Project).To(Equal(f.key.String()))
-		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), objectKey("backend"))).To(Equal("backend"))
 		Expect(f.Problems()).To(BeEmpty())
 		Expect(f.UID()).To(Equal(uid))
 		Expect(f.Project().Name).To(Equal(f.key.Name))
@@ -83,8 +84,8 @@ var _ = Describe("Object", func() {
 		changed := time.Now()
 		Eventually(func() int { return f.Current().Limits.PerPhoneNumber.Requests }).WithTimeout(changeTimeout).Should(Equal(3))
 		AddReportEntry("after", time.Since(changed).Round(time.Millisecond).String())
-		Expect(findKeyName(f.Current(), apiKey("monitor"), start)).To(BeEmpty())
-		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), objectKey("monitor"))).To(BeEmpty())
+		Expect(findKeyName(f.Current(), objectKey("backend"))).To(Equal("backend"))
 	})
 
 	It("notifies of changed annotations and status, which do not change the settings", func(ctx SpecContext) {
@@ -113,7 +114,7 @@ var _ = Describe("Object", func() {
 		f.remove(ctx)
 		Eventually(onChange(changes, func() bool { return f.UID() == "" })).WithTimeout(changeTimeout).Should(BeTrue())
 		Expect(f.Project()).To(BeNil())
-		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), objectKey("backend"))).To(Equal("backend"))
 		Expect(f.logged()).To(ContainSubstring("the project was deleted"))
 	})
 
@@ -191,15 +192,15 @@ var _ = Describe("Object", func() {
 	})
 
 	It("ignores other types", func() {
-		f := &Object{Live: NewLive(GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)}
+		f := &object{Live: settings.NewLive(GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)}
 		f.handleUpdate("anything")
 		Expect(f.Project()).To(BeNil())
 	})
 
 	It("rejects an unusable client configuration", func() {
-		config := rest.CopyConfig(server)
+		config := rest.CopyConfig(serverConfig)
 		config.CAFile, config.CAData = "no/such/file", nil
-		_, err := NewObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), nil, clock.RealClock{}, GinkgoLogr)
+		_, err := newObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), nil, clock.RealClock{}, GinkgoLogr)
 		Expect(err).To(MatchError(ContainSubstring("watch project books/shop: ")))
 	})
 })
