@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/onsi/gomega v1.44.0
-	k8s.io/apimachinery v0.37.2
-	k8s.io/client-go v0.37.2
+	k8s.io/apimachinery v0.37.0
+	k8s.io/client-go v0.37.0
 )
 
 require (
