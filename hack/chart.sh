@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 chart=charts/phoneproof
-tool=(go tool -modfile=hack/tools/go.mod)
+tool=(go tool -modfile=hack/tools/go.mod) helm_tool=(go tool -modfile=hack/tools/helm/go.mod)
 
 for version in v3 v4; do
-	helm="${tool[*]} helm.sh/helm/$version/cmd/helm"
+	helm="${helm_tool[*]} helm.sh/helm/$version/cmd/helm"
 	$helm version --short
 	for values in "$chart"/ci/*.yaml; do
 		lint=$($helm lint --strict --kube-version 1.32.0 "$chart" --values "$values") || { echo "$lint"; exit 1; }
@@ -17,10 +17,12 @@ for version in v3 v4; do
 	done
 done
 
-"${tool[@]}" helm-unittest --strict --file 'tests/*_test.yaml' "$chart"
+"${helm_tool[@]}" helm-unittest --strict --file 'tests/*_test.yaml' "$chart"
 
-# Not from Go's cache, which does not know that the test reads the chart.
+# Not from Go's cache, which does not know that the tests read the chart.
 go -C test/alerts test -count=1 ./...
+PHONEPROOF_TEST_HELM=1 go test -vet=off -count=1 ./test/chart
+PHONEPROOF_TEST_HELM=1 go test -vet=off -count=1 -run '^TestBlocks$/(operator|operations).md' ./test/docs
 
 go run ./hack/crdschemas bin/schemas config/crd/bases/*.yaml
 # The kinds of Kubernetes itself are checked by a real API server, in test/chart.

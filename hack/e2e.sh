@@ -17,11 +17,11 @@ hack/cluster.sh up
 make --no-print-directory cluster-image plugin bin/helm3 postgres-assets
 hack/upgrade-base.sh build "linux/$(go env GOHOSTARCH)"
 hack/cluster.sh load bin/base/image.tar
-go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that
+go tool -modfile=hack/tools/helm/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that
 echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about seven minutes" >&2
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
-go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
+go tool -modfile=hack/tools/test/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
 	-tags e2e -count=1 -timeout 60m ./test/e2e ${E2E_FLAGS:-} || result=$?
 [[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
 awk -f hack/events.awk -f hack/failed.awk bin/cluster/e2e.json

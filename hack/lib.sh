@@ -13,6 +13,7 @@ start_group() {
 # end_groups ends what start_group started, with SIGKILL after so many seconds: as a trap of EXIT it leaves nothing running.
 end_groups() {
 	local group deadline=$((SECONDS + $1))
+	[[ -z ${ticker:-} ]] || end_ticker
 	for group in "${groups[@]}"; do
 		kill -- "-$group" 2>/dev/null
 	done
@@ -25,22 +26,37 @@ end_groups() {
 	wait
 }
 
-# with_progress runs a command, and prints every 8 s how long it has run and the last line of what it printed, so that nobody
-# waits in silence. All of what it printed appears if it fails. Arguments: NAME COMMAND...
-with_progress() {
-	local name=$1 start=$SECONDS parent=$BASHPID code=0 printed ticker
-	shift
-	printed=$(mktemp)
-	echo "$name" >&2
+# start_ticker runs a command every 8 s, until end_ticker or the end of the script: it prints what is going on, so that no one waits in
+# silence.
+start_ticker() {
+	local parent=$BASHPID
 	(
 		exec {never}<> <(:) # a read that times out waits without a process of its own, which could outlive this one
 		while ! read -rt 8 -u "$never" _ && kill -0 "$parent" 2>/dev/null; do
-			printf '%s: %d s: %s\n' "$name" $((SECONDS - start)) "$(tail -qn 1 "$printed" | cut -c 1-120)" >&2
+			"$@"
 		done
 	) &
 	ticker=$!
+	disown "$ticker" # who waits for the commands of the script does not wait for it
+}
+
+end_ticker() { kill "$ticker" 2>/dev/null || true; }
+
+# print_last_line prints what runs, for how long, and the last line of its output. Arguments: NAME START FILE
+print_last_line() {
+	printf '%s: %d s: %s\n' "$1" $((SECONDS - $2)) "$(tail -qn 1 "$3" | cut -c 1-120)" >&2
+}
+
+# with_progress runs a command, and prints every 8 s the last line of what it printed; all of that only if it fails.
+# Arguments: NAME COMMAND...
+with_progress() {
+	local name=$1 code=0 printed
+	shift
+	printed=$(mktemp)
+	echo "$name" >&2
+	start_ticker print_last_line "$name" "$SECONDS" "$printed"
 	"$@" >"$printed" 2>&1 </dev/null || code=$?
-	kill "$ticker" 2>/dev/null && wait "$ticker" 2>/dev/null || true
+	end_ticker
 	((code == 0)) || cat "$printed" >&2
 	rm -f "$printed"
 	return "$code"

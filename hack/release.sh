@@ -15,7 +15,7 @@ image_platforms='linux/amd64 linux/arm64'
 repository=ghcr.io/phoneproof/phoneproof
 namespace=phoneproof-system
 signed_as=phoneproof-release # the namespace of the signature, which keeps one for another purpose from being taken for it
-helm=(go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm)
+helm=(go tool -modfile=hack/tools/helm/go.mod helm.sh/helm/v4/cmd/helm)
 
 fail() {
 	printf 'release: %s\n' "$*" >&2

@@ -1,41 +1,62 @@
 #!/usr/bin/env bash
-# Runs the tests of PACKAGES and prints their number on the last line. Without an argument all but the slow ones run; with
-# the argument "slow" the specs of test/integration, those labelled "slow" too, and with the race detector. The specs there mostly wait
-# for processes: PROCS of them run at once, beside the tests of everything else. With -run or -bench in TEST_FLAGS they are left out.
+# Runs the tests of PACKAGES and prints their number on the last line:
+#
+#	hack/test.sh          all but those labelled "slow", without the race detector
+#	hack/test.sh race     the packages that need no API server, with the race detector, which needs a C compiler
+#	hack/test.sh slow     the other packages, and all specs of test/integration, with the race detector
+#
+# The specs of test/integration mostly wait for processes: PROCS of them run at once, beside the tests of everything else. With
+# -run or -bench in TEST_FLAGS they are left out.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 source hack/lib.sh
 trap 'end_groups 60' EXIT
 
-out=bin/test
+mode=${1:-all}
+name="make test${1:+-$1}"
+out=bin/test$([[ $mode == all ]] || echo "-$mode")
 # Many packages wait for servers: with one for each processor, the processors were idle for a quarter of the time. With one more, and
 # the specs beside them, they are always busy.
 packages_at_once=$(($(nproc) + 1))
 integration=$(go list -m)/test/integration
-tool=(go tool -modfile=hack/tools/go.mod)
+tool=(go tool -modfile=hack/tools/test/go.mod)
 timeout=${TEST_TIMEOUT:-60m}
-read -ra race <<<"${RACE-}"
 read -ra flags <<<"${TEST_FLAGS-}"
 # Each package is linked anew: without what debuggers read that takes a third less.
 link=-ldflags=-w
 # The time for an Eventually without a timeout of its own: not the second that Gomega assumes, which a busy machine needs.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 
-case ${1:-} in
-'')
-	# The race detector doubles what the specs take; the tests of packages have it.
-	name='make test' budget='8 min, warm' labels='!slow' specs_race=()
-	read -ra patterns <<<"${PACKAGES:-./...}"
-	;;
-slow)
-	name='make test-slow' budget='none' labels='' specs_race=("${race[@]}")
-	patterns=(./test/integration)
-	;;
+# What uses an API server in these packages is a small part of them, and is left to the packages' other runs.
+mostly_without_server='/internal/(server|webhook)$'
+small_part='^(TestObject|TestSend_apiServer)$'
+race=() labels=
+case $mode in
+all) budget='8 min, warm' labels='!slow' ;;
+race) budget='3 min, warm' ;;
+slow) budget=none ;;
 *)
-	echo 'usage: hack/test.sh [slow]' >&2
+	echo 'usage: hack/test.sh [race | slow]' >&2
 	exit 2
 	;;
 esac
+if [[ $mode != all ]]; then
+	export CGO_ENABLED=1
+	"$(go env CC)" -include stdlib.h -x c -E /dev/null >/dev/null || {
+		echo "$name: the race detector needs a C compiler and the headers of the C library; on Debian: apt-get install gcc libc6-dev" >&2
+		exit 1
+	}
+	race=(-race)
+fi
+[[ $mode != race ]] || flags+=("-skip=$small_part")
+
+# select_packages prints the packages of this run. Those that use an API server import one of two packages.
+select_packages() {
+	read -ra patterns <<<"${PACKAGES:-./...}"
+	go list -e -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}} ' "${patterns[@]}" |
+		awk -v mode="$mode" -v mostly="$mostly_without_server" \
+			'{ server = / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly } mode == "all" || server == (mode == "slow") { print $1 }'
+}
 
 # What takes longest begins first, so that it is not left to run alone at the end.
 long=() short=() specs=
@@ -45,7 +66,7 @@ while read -r package; do
 	*/controllers/project | */store/kubernetes | */store/postgres | */phoneproof/app | */api/v1alpha1 | */httpapi | */test/docs) long+=("$package") ;;
 	*) short+=("$package") ;;
 	esac
-done < <(go list -e "${patterns[@]}")
+done < <(select_packages)
 if [[ " ${flags[*]} " =~ " "--?(test\.)?(run|bench)[=\ ] ]]; then
 	specs=
 fi
@@ -58,17 +79,23 @@ touch $out/go.json $out/integration.txt
 # run_specs prints what the ginkgo command prints, and as an event for testcount.awk whether it failed.
 run_specs() {
 	local result=pass
-	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${specs_race[@]}" -vet=off $link -timeout="$timeout" --randomize-all --fail-on-empty \
+	"${tool[@]}" ginkgo run -procs="${PROCS:-$((2 * $(nproc)))}" "${race[@]}" -vet=off $link -timeout="$timeout" --randomize-all --fail-on-empty \
 		--label-filter="$labels" ./test/integration </dev/null || result=fail
 	printf '{"Action":"%s"}\n' $result
 }
 
+# print_running prints the package whose tests printed last.
+print_running() {
+	local package
+	package=$(tail -qc 4096 $out/*.json | grep -oE '"Package":"[^"]+"' | tail -n 1)
+	printf '%s: %d s: %s\n' "$name" $SECONDS "${package:-compiling}" >&2
+}
+
 status=0
+start_ticker print_running
 if [[ -n $specs ]]; then
-	if [[ ${specs_race[*]} == "${race[*]}" ]]; then
-		# Compiled alone first: two go commands that need the same packages at the same time both compile them.
-		go list "${specs_race[@]}" -export -deps -test ./test/integration >/dev/null 2>&1
-	fi
+	# Compiled alone first: two go commands that need the same packages at the same time both compile them.
+	go list "${race[@]}" -export -deps -test ./test/integration >/dev/null 2>&1
 	start_group run_specs >$out/integration.txt 2>&1
 fi
 if ((${#packages[@]} > 0)); then
@@ -76,20 +103,18 @@ if ((${#packages[@]} > 0)); then
 		-vet=off $link -p="$packages_at_once" -shuffle=on -timeout="$timeout" "${race[@]}" "${flags[@]}" "${packages[@]}" </dev/null
 	wait $! || status=1
 fi
-wait
-groups=()
-if [[ -n $specs && -n ${race[*]} && -z ${1:-} ]]; then
-	# What the race detector would falsify: it keeps memory of its own, and empties pools.
-	"${tool[@]}" gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile=$out/measured.json -- \
-		-vet=off $link -timeout="$timeout" -run='^Test(Costs|Allocations)' ./internal/boundedhttp ./internal/httpapi </dev/null || status=1
-fi
-if [[ -n $specs && -z ${1:-} ]]; then
-	# Modules of their own, without anything to race.
+if [[ -n $specs && $mode == all ]]; then
+	# Modules of their own.
 	for module in cluster release; do
-		(cd hack/$module && go tool -modfile=../tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
+		(cd hack/$module && go tool -modfile=../tools/test/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
 			--jsonfile=../../$out/$module.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
 	done
 fi
+for group in "${groups[@]}"; do
+	wait "$group"
+done
+groups=()
+end_ticker
 if [[ -n $specs ]]; then
 	echo
 	echo '=== specs of test/integration'

@@ -7,7 +7,7 @@ source hack/lib.sh
 
 tool=(go tool -modfile=hack/tools/go.mod)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_groups 10; rm -rf "$work"' EXIT
 running=()
 failed=()
 
@@ -51,6 +51,15 @@ print_ended() {
 	running=("${still[@]}")
 }
 
+# print_unended prints which checks run.
+print_unended() {
+	local started names=()
+	for started in "$work"/*; do
+		[[ $started == *.ended || -e $started.ended || ! -f $started ]] || names+=("$(basename "$started")")
+	done
+	printf 'verify: %d s: %s\n' $SECONDS "$(IFS=,; echo "${names[*]}")"
+}
+
 # files lists what git knows or would add, so that neither bin/ nor an ignored file is checked.
 files() {
 	local file
@@ -90,7 +99,7 @@ lint_module() {
 
 tidy() {
 	local module ok=0
-	for module in . hack/clients/go hack/cluster hack/coredns hack/kube hack/release hack/tools test/alerts; do
+	for module in . hack/clients/go hack/cluster hack/coredns hack/kube hack/release hack/tools hack/tools/helm hack/tools/test test/alerts; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
@@ -119,10 +128,14 @@ language() {
 	files '*.go' '*.md' '*.yaml' '*.yml' '*.sh' '*.tpl' '*.txt' Makefile .ci/run | xargs -d '\n' go run ./hack/language
 }
 
-# What the cluster's program shares with the product is compiled once if both have the same versions.
+# What Kubernetes and the cluster's program share with the product is compiled once if all have the same versions.
 same_versions() {
-	join <(awk '/^\t[a-z]/ { print $1, $2 }' go.mod | sort) <(awk '/^\t[a-z]/ { print $1, $2 }' hack/cluster/go.mod | sort) |
-		awk '$2 != $3 { print "hack/cluster/go.mod has " $1 " " $3 ", and go.mod " $2; different = 1 } END { exit different }'
+	local module ok=0
+	for module in hack/cluster hack/kube; do
+		join <(awk '/^\t[a-z]/ { print $1, $2 }' go.mod | sort -u -k1,1) <(awk '/^\t[a-z]/ && !/=>/ { print $1, $2 }' $module/go.mod | sort -u -k1,1) |
+			awk -v module=$module '$3 != "v0.0.0" && $2 != $3 { print module "/go.mod has " $1 " " $3 ", and go.mod " $2; different = 1 } END { exit different }' || ok=1
+	done
+	return $ok
 }
 
 # A machine without a way to the vulnerability database cannot check, which is no finding; anything else is one. GOVULNDB names
@@ -140,8 +153,11 @@ vulnerabilities() {
 }
 
 # Compiled together first: checks that start at once would each compile what their tools have in common.
-go list -modfile=hack/tools/go.mod -export -deps tool >/dev/null || exit 1
+for module in hack/tools hack/tools/helm; do
+	with_progress "compiling the tools of $module" go build -v -modfile=$module/go.mod -o /dev/null tool || exit 1
+done
 
+start_ticker print_unended
 # The long ones begin. go vet is one of the linters.
 check 'golangci-lint' "${tool[@]}" golangci-lint run
 check 'golangci-lint of the cluster' lint_module hack/cluster
@@ -159,6 +175,7 @@ check 'gofmt' format
 while ((${#running[@]} > 0)); do
 	print_ended
 done
+end_ticker
 
 echo
 if ((${#failed[@]} > 0)); then

@@ -208,7 +208,7 @@ func declinedOnce(number int) string {
 // alertExpressions returns the expressions of the chart's PrometheusRule, by the names of their alerts.
 func alertExpressions(t *testing.T) map[string]string {
 	t.Helper()
-	template := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm",
+	template := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/helm/go.mod", "helm.sh/helm/v4/cmd/helm",
 		"template", "phoneproof", "charts/phoneproof", "--namespace", "phoneproof-system", "--kube-version", "1.32.0",
 		"--values", "charts/phoneproof/ci/everything-values.yaml", "--show-only", "templates/prometheusrule.yaml")
 	template.Dir = root

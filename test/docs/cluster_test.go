@@ -212,8 +212,9 @@ func installsWithoutHelm(t *testing.T, r *reader, b block) {
 // choosesImage sets another image, which the operator passes on to the servers.
 func choosesImage(t *testing.T, r *reader, b block) {
 	t.Helper()
+	skipWithoutHelm(t)
 	g := NewWithT(t)
-	tool := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", "kustomize")
+	tool := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/helm/go.mod", "-n", "kustomize")
 	tool.Dir = root
 	path, err := tool.Output()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -270,9 +271,18 @@ func auditsRequests(t *testing.T, r *reader, _ block) {
 	g.Expect(string(log)).To(And(ContainSubstring(`"name":"audited"`), Not(ContainSubstring("4915112345679"))))
 }
 
+// skipWithoutHelm skips what needs Helm or kustomize.
+func skipWithoutHelm(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PHONEPROOF_TEST_HELM") == "" {
+		t.Skip("it needs Helm or kustomize, which take minutes to compile: make chart runs it")
+	}
+}
+
 // checkUninstall deletes the remains of an installation in a dry run, which fails for objects that do not exist.
 func checkUninstall(t *testing.T, r *reader, b block) {
 	t.Helper()
+	skipWithoutHelm(t)
 	r.needCluster(t)
 	r.copyConfig(t)
 	r.run(t, "kubectl apply --server-side -k config/default")
@@ -297,7 +307,7 @@ func checkUninstall(t *testing.T, r *reader, b block) {
 func keptObjects(t *testing.T) []string {
 	t.Helper()
 	g := NewWithT(t)
-	template := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm",
+	template := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/helm/go.mod", "helm.sh/helm/v4/cmd/helm",
 		"template", "phoneproof", "charts/phoneproof", "--kube-version", "1.32.0")
 	template.Dir = root
 	rendered, err := template.Output()

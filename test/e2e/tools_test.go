@@ -48,7 +48,7 @@ type helm []string
 
 // The chart supports both.
 var (
-	helm4 = helm{"go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm"}
+	helm4 = helm{"go", "tool", "-modfile=hack/tools/helm/go.mod", "helm.sh/helm/v4/cmd/helm"}
 	helm3 = helm{"bin/helm3"}
 )
 
