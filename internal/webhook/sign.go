@@ -40,7 +40,7 @@ func setEventHeaders(h http.Header, e Event, at time.Time) string {
 // signEvent sets all headers of a signed event. secrets[0] is the current secret; see activeSecrets.
 //
 // x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
-// The README shows how a receiver checks it, and test/docs runs that.
+// docs/webhooks.md shows how a receiver checks it, and test/docs runs that.
 //
 // webhook-signature follows Standard Webhooks, with one signature per secret; see settings.WebhookKey.
 func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
