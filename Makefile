@@ -53,6 +53,10 @@ help: ## Show this list.
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: demo
+demo: ## Verify numbers in this terminal, with simulated messengers and no cluster: each call as a line of curl, each answer, each webhook.
+	@hack/quickdemo.sh
+
 .PHONY: clean
 clean: ## Remove what was built, except bin/kube, which takes minutes to build.
 	find bin -mindepth 1 -maxdepth 1 -not -name kube -exec rm -rf {} +
@@ -242,14 +246,15 @@ mutants-ci: ## Plant the cheapest ones only, which need no server.
 
 ##@ Build
 
-# A program below cmd.
+# A program below cmd, and the folder of what is built.
 PROGRAM ?= phoneproof
+BIN = bin
 
 .PHONY: build
-build: ## Build the static binary of PROGRAM (phoneproof) for GOOS and GOARCH; for this machine it is also bin/PROGRAM.
+build: ## Build the static binary of PROGRAM (phoneproof) for GOOS and GOARCH into BIN (bin); for this machine it is also BIN/PROGRAM.
 	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -buildvcs=false -ldflags '$(LDFLAGS)' \
-		-o bin/$(PROGRAM)-$(GOOS)-$(GOARCH) ./cmd/$(PROGRAM)
-	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf $(PROGRAM)-$(GOOS)-$(GOARCH) bin/$(PROGRAM)
+		-o $(BIN)/$(PROGRAM)-$(GOOS)-$(GOARCH) ./cmd/$(PROGRAM)
+	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf $(PROGRAM)-$(GOOS)-$(GOARCH) $(BIN)/$(PROGRAM)
 
 .PHONY: plugin
 plugin: ## Build the kubectl plugin in the same way.
@@ -302,6 +307,6 @@ cluster-image: ## Build the image for this machine and give it to the cluster, u
 cluster-down: ## End that cluster and remove everything it made.
 	@hack/cluster.sh down
 
-.PHONY: demo
-demo: ## From nothing to two verified numbers, on such a cluster, step by step.
+.PHONY: demo-cluster
+demo-cluster: ## From nothing to two verified numbers, on such a cluster, step by step.
 	@hack/demo.sh
