@@ -288,7 +288,7 @@ verify-release: ## Build the release VERSION twice, from clean clones in two fol
 ##@ Cluster
 
 .PHONY: cluster-up
-cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (root; CLUSTER=kind uses Docker instead).
+cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (root; CLUSTER=kind, not tried here, uses Docker instead).
 	@hack/cluster.sh up
 
 .PHONY: cluster-image
@@ -299,6 +299,10 @@ cluster-image: ## Build the image for this machine and give it to the cluster, u
 .PHONY: cluster-down
 cluster-down: ## End that cluster and remove everything it made.
 	@hack/cluster.sh down
+
+.PHONY: demo-cluster
+demo-cluster: ## From nothing to two verified numbers, on such a cluster, step by step.
+	@hack/demo-cluster.sh
 
 .PHONY: demo
 demo: ## From nothing to two verified numbers, on such a cluster, step by step.

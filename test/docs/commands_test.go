@@ -99,7 +99,7 @@ func commandLines(b block) []string {
 }
 
 // checkInstall runs the commands with programs that only record their calls: the chart must exist and have the values.
-// hack/chart.sh renders it with Helm, and make demo installs it.
+// hack/chart.sh renders it with Helm, and make e2e installs it.
 func checkInstall(t *testing.T, r *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
