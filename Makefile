@@ -295,7 +295,7 @@ verify-release: ## Build the release VERSION twice, from clean clones in two fol
 ##@ Cluster
 
 .PHONY: cluster-up
-cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (root; CLUSTER=kind uses Docker instead).
+cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (root; CLUSTER=kind, not tried here, uses Docker instead).
 	@hack/cluster.sh up
 
 .PHONY: cluster-image
@@ -309,4 +309,4 @@ cluster-down: ## End that cluster and remove everything it made.
 
 .PHONY: demo-cluster
 demo-cluster: ## From nothing to two verified numbers, on such a cluster, step by step.
-	@hack/demo.sh
+	@hack/demo-cluster.sh

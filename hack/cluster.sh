@@ -9,14 +9,15 @@
 #	hack/cluster.sh restart NAME     end one component and start it again (not with kind)
 #	hack/cluster.sh status
 #
-# CLUSTER=local (the default) runs bin/kube and the distribution's containerd: Linux and root, no Docker, no registry.
-# CLUSTER=kind runs kind, where Docker is. The choice made by `up` holds until `down`.
+# CLUSTER=local (the default) runs our build of Kubernetes and the distribution's containerd: Linux and root, no Docker, no registry.
+# CLUSTER=kind runs kind, if Docker is installed; it was not tried here. The choice made by `up` holds until `down`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
 
 kind_version=v0.33.0
 out=bin/cluster
+kube=bin/kube # where hack/envtest-assets.sh leaves Kubernetes
 packages=(containerd runc containernetworking-plugins iptables conntrack iproute2)
 
 fail() {
@@ -26,7 +27,7 @@ fail() {
 
 # refuse says why this machine cannot, and what may work instead.
 refuse() {
-	fail "$* Where Docker runs, this works instead: make cluster-up CLUSTER=kind"
+	fail "$* With Docker this may work instead, which was not tried here: make cluster-up CLUSTER=kind"
 }
 
 have() {
@@ -46,42 +47,71 @@ missing() {
 }
 
 check_machine() {
-	local absent
 	[[ $(uname -s) == Linux ]] || refuse "a cluster of its own processes needs Linux, and this is $(uname -s)."
 	((EUID == 0)) || refuse 'containers and network interfaces need root; run it with sudo --preserve-env=PATH.'
+}
+
+install_missing() {
+	local absent
 	absent=$(missing)
 	[[ -n $absent ]] || return 0
-	install_packages "${packages[@]}" || refuse "these are missing, and apt-get could not install them:" $absent.
+	with_progress "installing ${packages[*]}" install_packages "${packages[@]}" ||
+		refuse "these are missing, and apt-get could not install them:" $absent.
 	absent=$(missing)
 	[[ -z $absent ]] || refuse "after installing ${packages[*]}, these are still missing:" $absent.
 }
 
-# compile builds a program as the Makefile does, so that what they have in common is compiled once.
+# download fetches the modules of what is compiled later; go list loads what a program needs, and no more.
+download() {
+	go -C hack/kube list -deps . && go -C hack/coredns list -deps . && go list -deps ./cmd/phoneproof && go -C hack/release list -deps ./image
+} >/dev/null 2>&1
+
+# compile builds a program as the Makefile does, so that what they have in common is compiled once. Arguments: MODULE FILE PACKAGE.
 compile() {
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -gcflags='k8s.io/api/...=-l' -o "$@"
+	with_progress "compiling $2" env CGO_ENABLED=0 go -C "$1" build -v -trimpath -buildvcs=false -ldflags '-s -w' \
+		-gcflags='k8s.io/api/...=-l' -o "$PWD/$2" "$3"
 }
 
-tool() {
-	mkdir -p $out
-	(cd hack/cluster && compile ../../$out/cluster .)
+compile_tool() { compile hack/cluster $out/cluster .; }
+
+# compile_coredns replaces the program as a whole, because `cluster up` may start it meanwhile.
+compile_coredns() {
+	[[ ! -x $out/coredns || -n $(find hack/coredns -newer $out/coredns) ]] || return 0
+	compile hack/coredns $out/coredns.new .
+	mv $out/coredns.new $out/coredns
 }
 
 # programs compiles what a cluster consists of, which needs neither root nor packages.
 programs() {
-	tool
+	compile_tool
 	hack/envtest-assets.sh
-	[[ -x $out/coredns ]] || echo 'cluster: building CoreDNS; about a minute, once' >&2
-	(cd hack/coredns && compile ../../$out/coredns .)
+	compile_coredns
 }
 
-build() {
-	local arch
-	arch=$(go env GOHOSTARCH)
-	programs
-	if [[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]]; then
-		(cd hack/cluster && compile ../../$out/pause/pause ./pause)
-		IN_IMAGE=pause hack/image.sh localhost/phoneproof-pause:1 $out/pause.tar 1 "linux/$arch=$out/pause/pause"
-	fi
+pack_pause() {
+	local platform
+	[[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]] || return 0
+	platform=linux/$(go env GOHOSTARCH)
+	compile hack/cluster $out/pause/pause ./pause
+	IN_IMAGE=pause with_progress 'packing the pause image' hack/image.sh localhost/phoneproof-pause:1 $out/pause.tar 1 "$platform=$out/pause/pause"
+}
+
+# up installs and downloads while the first program is compiled: what this machine cannot have is known before the long part. Without
+# CoreDNS yet, everything else starts while that is compiled, and the second `cluster up` starts the rest.
+up() {
+	trap 'end_groups 20 || true' EXIT
+	start_group install_missing
+	[[ -x $out/coredns ]] || start_group download
+	compile_tool
+	wait "${groups[0]}"
+	hack/envtest-assets.sh
+	pack_pause
+	rm -f $out/kind
+	[[ -x $out/coredns ]] || start_group $out/cluster up
+	compile_coredns
+	wait
+	groups=()
+	$out/cluster up
 }
 
 kind() {
@@ -93,7 +123,7 @@ image() {
 	local binary=$1 platform=$2 name
 	name=ghcr.io/phoneproof/phoneproof:$(sha256sum "$binary" | cut -c 1-12)
 	if [[ ! -e $out/image.tar || ! -e $out/image || $(<"$out/image") != "$name" ]]; then
-		hack/image.sh "$name" $out/image.tar "${name##*:}" "$platform=$binary"
+		with_progress 'packing the image' hack/image.sh "$name" $out/image.tar "${name##*:}" "$platform=$binary"
 		echo "$name" >$out/image
 	fi
 	load $out/image.tar
@@ -101,7 +131,7 @@ image() {
 
 load() {
 	if [[ $mode == kind ]]; then
-		kind load image-archive "$1" --name phoneproof
+		with_progress 'loading the image' kind load image-archive "$1" --name phoneproof
 	else
 		$out/cluster load "$1"
 	fi
@@ -111,12 +141,13 @@ kind_up() {
 	docker info >/dev/null 2>&1 || fail 'kind needs a running Docker, and `docker info` fails here'
 	mkdir -p $out
 	touch $out/kind
+	with_progress 'compiling kind' kind version
 	if kind get clusters 2>/dev/null | grep -qx phoneproof; then
 		kind export kubeconfig --name phoneproof --kubeconfig $out/kubeconfig
 	else
-		kind create cluster --name phoneproof --kubeconfig $out/kubeconfig --wait 5m
+		with_progress 'creating the cluster' kind create cluster --name phoneproof --kubeconfig $out/kubeconfig --wait 5m
 	fi
-	[[ -x bin/kube/kubectl ]] || hack/envtest-assets.sh # for its kubectl, like everywhere else
+	[[ -x $kube/kubectl ]] || hack/envtest-assets.sh # for its kubectl, like everywhere else
 }
 
 # The choice of `up` decides, whatever the environment says later.
@@ -129,20 +160,18 @@ local:programs) programs ;;
 kind:programs) ;; # kind brings its own
 local:up)
 	check_machine
-	build
-	rm -f $out/kind
-	$out/cluster up
+	up
 	;;
 local:down)
 	((EUID == 0)) || fail 'root started it, and root ends it'
-	tool
+	compile_tool
 	$out/cluster down
 	;;
 *:load) load "$2" ;;
 *:image) shift && image "$@" ;;
 local:restart | local:status) $out/cluster "$@" ;;
 kind:up) kind_up ;;
-kind:down) kind delete cluster --name phoneproof && rm -f $out/kind $out/kubeconfig ;;
+kind:down) with_progress 'removing the cluster' kind delete cluster --name phoneproof && rm -f $out/kind $out/kubeconfig ;;
 kind:status) kind get clusters ;;
 kind:restart) fail 'kind runs its components in a container; restarting one of them is not offered' ;;
 *) fail 'usage: [CLUSTER=local|kind] hack/cluster.sh programs | up | down | load ARCHIVE | image BINARY PLATFORM | restart NAME | status' ;;

@@ -4,24 +4,28 @@
 # (hack/upgrade-base.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
 
 began=$SECONDS
 finish() {
-	[[ -n ${KEEP:-} ]] || hack/cluster.sh down >/dev/null || echo 'e2e: the cluster could not be taken away; see make cluster-down' >&2
+	[[ -n ${KEEP:-} ]] || hack/cluster.sh down || echo 'e2e: the cluster could not be taken away; see make cluster-down' >&2
 	echo "e2e: $((SECONDS - began)) s in all" >&2
 }
 
-hack/cluster.sh down >/dev/null # what an earlier run left
+hack/cluster.sh down # what an earlier run left
 trap finish EXIT
 hack/cluster.sh up
-make --no-print-directory cluster-image plugin bin/helm3 postgres-assets
+# What is compiled is printed, by package.
+GOFLAGS="${GOFLAGS:+$GOFLAGS }-v" with_progress 'e2e: compiling the program, the plugin and Helm 3' \
+	make --no-print-directory cluster-image plugin bin/helm3 postgres-assets
 hack/upgrade-base.sh build "linux/$(go env GOHOSTARCH)"
 hack/cluster.sh load bin/base/image.tar
-go tool -modfile=hack/tools/helm/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that
+# Before a spec has to wait for that.
+with_progress 'e2e: compiling Helm 4' go tool -modfile=hack/tools/helm/go.mod helm.sh/helm/v4/cmd/helm version --short
 echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about seven minutes" >&2
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
-go tool -modfile=hack/tools/test/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
+with_progress 'e2e: the specs' go tool -modfile=hack/tools/test/go.mod gotestsum --format=standard-verbose --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
 	-tags e2e -count=1 -timeout 60m ./test/e2e ${E2E_FLAGS:-} || result=$?
 [[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
 awk -f hack/events.awk -f hack/failed.awk bin/cluster/e2e.json

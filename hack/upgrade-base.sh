@@ -9,6 +9,7 @@
 # release the commit in hack/upgrade-base.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
 out=bin/base
 
 fail() {
@@ -23,7 +24,7 @@ find_base() {
 	commit=$(git rev-parse --quiet --verify "$base^{commit}") && return
 	[[ -z ${RELEASE_BASE:-} && $(git rev-parse --is-shallow-repository 2>/dev/null) == true ]] ||
 		fail "$base is no commit of this repository; RELEASE_BASE names another one"
-	git fetch --quiet --unshallow --tags >&2 || true
+	with_progress 'upgrade-base: fetching the commits that this clone lacks' git fetch --quiet --unshallow --tags || true
 	commit=$(git rev-parse --quiet --verify "$base^{commit}") && return
 	echo "upgrade-base: $base is not in this clone, which is shallow: the upgrade begins at this commit itself" >&2
 	base=$(git rev-parse HEAD) commit=$base
@@ -38,8 +39,8 @@ build_base() {
 	mkdir -p $out/source
 	git archive "$commit" | tar -xf - -C $out/source
 	date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "$commit")
-	make --no-print-directory -C $out/source build GOOS="$os" GOARCH="$arch" VERSION="$base" COMMIT="$commit" DATE="$date"
-	hack/image.sh "$name" $out/image.tar "$base" "$platform=$out/source/bin/phoneproof-$os-$arch"
+	with_progress 'upgrade-base: compiling the last release' make --no-print-directory -C $out/source build GOOS="$os" GOARCH="$arch" VERSION="$base" COMMIT="$commit" DATE="$date"
+	with_progress 'upgrade-base: packing its image' hack/image.sh "$name" $out/image.tar "$base" "$platform=$out/source/bin/phoneproof-$os-$arch"
 	cp -r $out/source/charts $out/
 	rm -rf $out/source
 	echo "$name" >$out/image

@@ -98,6 +98,16 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "SERVER_IMAGE", Value: image}), "what projects run")
 	})
 
+	It("builds the operator of make demo-cluster: the same with two flags more", func(ctx context.Context) {
+		demo, want := buildKustomization(ctx, "hack/demo-cluster/operator"), findDeployment(operator)
+		container := &want.Spec.Template.Spec.Containers[0]
+		container.Args = append(container.Args, "--simulator-url=http://simulator.phoneproof-demo.svc:8090",
+			"--webhook-allow=phoneproof-demo=10.96.0.0/16:8090")
+		container.ReadinessProbe.PeriodSeconds = 1
+		Expect(findDeployment(demo)).To(Equal(want))
+		Expect(demo).To(HaveLen(len(operator)))
+	})
+
 	It("probes what the health server serves, on a port that the container has", func(ctx context.Context) {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())

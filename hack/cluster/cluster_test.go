@@ -45,12 +45,12 @@ func TestProcess_thatEndedIsNotAlive(t *testing.T) {
 	g.Expect(cmd.Start()).To(Succeed())
 	start, err := startTime(cmd.Process.Pid)
 	g.Expect(err).NotTo(HaveOccurred())
-	p := process{PID: cmd.Process.Pid, Start: start}
+	p, c := process{PID: cmd.Process.Pid, Start: start}, &cluster{out: t.Output()}
 
-	g.Expect(p.terminate(t.Context())).To(Succeed()) // while it is a zombie that no parent has waited for
+	g.Expect(c.endProcess(t.Context(), p)).To(Succeed()) // while it is a zombie that no parent has waited for
 	g.Expect(p.isAlive()).To(BeFalse())
 	g.Expect(cmd.Wait()).To(MatchError("signal: terminated"))
-	g.Expect(p.terminate(t.Context())).To(Succeed())
+	g.Expect(c.endProcess(t.Context(), p)).To(Succeed())
 }
 
 func TestPrune_removesNothingButEmptyFolders(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 )
 
@@ -31,8 +30,6 @@ var components = []component{
 
 // readyTimeout bounds the start of one component on a loaded machine.
 const readyTimeout = 3 * time.Minute
-
-func (c *cluster) kubeBinary(name string) string { return filepath.Join(c.bin, "kube", name) }
 
 func containerdArgs(*cluster) []string {
 	return []string{"containerd", "--config", statePath("containerd.toml")}
@@ -86,7 +83,7 @@ func schedulerArgs(c *cluster) []string {
 }
 
 func corednsArgs(c *cluster) []string {
-	return []string{filepath.Join(c.bin, "cluster", "coredns"), "-conf", statePath("Corefile")}
+	return []string{c.corednsPath(), "-conf", statePath("Corefile")}
 }
 
 func kubeletArgs(c *cluster) []string {

@@ -26,7 +26,7 @@ func (c *cluster) removeCluster(ctx context.Context) error {
 		}
 		problems = append(problems, c.stopProcess(ctx, component.name))
 	}
-	problems = append(problems, endShims(ctx), removeRemains(ctx), unmountAll(), networkDown(ctx), restoreSysctls())
+	problems = append(problems, c.endShims(ctx), removeRemains(ctx), unmountAll(), networkDown(ctx), restoreSysctls())
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("remove cluster (try again, its files are still there): %w", err)
 	}
@@ -60,7 +60,7 @@ func removeContainers(ctx context.Context) error {
 }
 
 // endShims ends the shims that outlived containerd; it finds them by its socket.
-func endShims(ctx context.Context) error {
+func (c *cluster) endShims(ctx context.Context) error {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func endShims(ctx context.Context) error {
 			continue
 		}
 		if start, err := startTime(pid); err == nil {
-			problems = append(problems, process{PID: pid, Start: start}.terminate(ctx))
+			problems = append(problems, c.endProcess(ctx, process{PID: pid, Start: start}))
 		}
 	}
 	return errors.Join(problems...)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // Folders and addresses. The node has an address of its own, on a bridge without other machines, so that the cluster works
@@ -37,7 +40,10 @@ type cluster struct {
 	out io.Writer
 }
 
-func (c *cluster) kubectlPath() string    { return filepath.Join(c.bin, "kube", "kubectl") }
+// kubeBinary returns a program of Kubernetes, which hack/envtest-assets.sh built.
+func (c *cluster) kubeBinary(name string) string { return filepath.Join(c.bin, "kube", name) }
+
+func (c *cluster) corednsPath() string    { return filepath.Join(c.bin, "cluster", "coredns") }
 func (c *cluster) kubeconfigPath() string { return filepath.Join(c.bin, "cluster", "kubeconfig") }
 
 func (c *cluster) logf(format string, args ...any) {
@@ -48,14 +54,17 @@ func statePath(path ...string) string {
 	return filepath.Join(append([]string{stateDir}, path...)...)
 }
 
-// lockCluster makes a second command wait until the first one is done.
-func lockCluster() (unlock func(), err error) {
+// lock makes a second command wait until the first one is done.
+func (c *cluster) lock(ctx context.Context) (unlock func(), err error) {
 	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock cluster (needs root): %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock cluster: %w", err)
+	err = c.waitUntil(ctx, "another cluster command to end", time.Hour, func(context.Context) error {
+		return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return func() { _ = file.Close() }, nil
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("run this at the root of the repository: %w", err)
 	}
 	c := &cluster{bin: filepath.Join(root, "bin"), out: out}
-	unlock, err := lockCluster()
+	unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}

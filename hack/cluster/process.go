@@ -22,6 +22,9 @@ import (
 // stopTimeout is the time that a process has for a graceful shutdown.
 const stopTimeout = 20 * time.Second
 
+// reportInterval is the time between two lines of a wait.
+const reportInterval = 8 * time.Second
+
 // process is a process that this program started. The id alone may have been reused by another process; with the start time
 // it is unique.
 type process struct {
@@ -105,7 +108,7 @@ func (c *cluster) stopProcess(ctx context.Context, name string) error {
 	p, ok := readProcess(name)
 	if ok {
 		c.logf("stopping %s", name)
-		if err := p.terminate(ctx); err != nil {
+		if err := c.endProcess(ctx, p); err != nil {
 			return fmt.Errorf("stop %s: %w", name, err)
 		}
 	}
@@ -115,7 +118,8 @@ func (c *cluster) stopProcess(ctx context.Context, name string) error {
 	return nil
 }
 
-func (p process) terminate(ctx context.Context) error {
+// endProcess ends a process with SIGTERM or, if that takes too long, with SIGKILL.
+func (c *cluster) endProcess(ctx context.Context, p process) error {
 	var err error
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if !p.isAlive() { // its id may have been reused
@@ -124,14 +128,20 @@ func (p process) terminate(ctx context.Context) error {
 		if err := syscall.Kill(p.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("signal process %d: %w", p.PID, err)
 		}
-		err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, stopTimeout, true,
-			func(context.Context) (bool, error) { return !p.isAlive(), nil })
+		err = c.waitUntil(ctx, fmt.Sprintf("the end of process %d", p.PID), stopTimeout, func(context.Context) error {
+			if p.isAlive() {
+				return errRunning
+			}
+			return nil
+		})
 		if err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("wait for end of process %d: %w", p.PID, err)
+	return err
 }
+
+var errRunning = errors.New("it still runs")
 
 // runCommand runs a program to its end and returns its output; stderr is only part of errors.
 func runCommand(ctx context.Context, name string, args ...string) (string, error) {
@@ -145,11 +155,16 @@ func runCommand(ctx context.Context, name string, args ...string) (string, error
 	return stdout.String(), nil
 }
 
-// waitUntil polls ask until it returns no error, and returns the last error after the timeout.
-func waitUntil(ctx context.Context, what string, timeout time.Duration, ask func(context.Context) error) error {
+// waitUntil polls ask until it returns no error, and returns the last error after the timeout. It reports every 8 s what it waits for.
+func (c *cluster) waitUntil(ctx context.Context, what string, timeout time.Duration, ask func(context.Context) error) error {
 	last := errors.New("timed out before the first check")
+	began, reported := time.Now(), time.Now()
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		last = ask(ctx)
+		if last != nil && time.Since(reported) >= reportInterval {
+			reported = time.Now()
+			c.logf("waiting for %s, %s: %v", what, time.Since(began).Round(time.Second), last)
+		}
 		return last == nil, nil
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 var errForeignNode = errors.New("another Kubernetes node has its iptables rules on this machine; " +
-	"two of them would break each other (on a machine with Docker, try make cluster-up CLUSTER=kind)")
+	"two of them would break each other (on a machine with Docker, try make cluster-up CLUSTER=kind, which was not tried here)")
 
 // startCluster starts the components that are not running, in order, and returns when pods can run.
 func (c *cluster) startCluster(ctx context.Context) error {
@@ -28,6 +29,10 @@ func (c *cluster) startCluster(ctx context.Context) error {
 		return err
 	}
 	for _, component := range components {
+		if _, err := os.Stat(c.corednsPath()); component.name == "coredns" && errors.Is(err, fs.ErrNotExist) {
+			c.logf("coredns is not compiled yet; the next cluster up starts it") // hack/cluster.sh starts the rest meanwhile
+			continue
+		}
 		if err := c.startComponent(ctx, component); err != nil {
 			return err
 		}
@@ -35,7 +40,7 @@ func (c *cluster) startCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := waitUntil(ctx, "the node to be ready", readyTimeout, c.nodeReady); err != nil {
+	if err := c.waitUntil(ctx, "the node to be ready", readyTimeout, c.nodeReady); err != nil {
 		return err
 	}
 	c.logf("the cluster is up after %s; to use it: export KUBECONFIG=%s", time.Since(began).Round(time.Second), c.kubeconfigPath())
@@ -88,7 +93,7 @@ func (c *cluster) startComponent(ctx context.Context, component component) error
 	}
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
-	err := waitUntil(ctx, component.name, readyTimeout, func(ctx context.Context) error {
+	err := c.waitUntil(ctx, component.name, readyTimeout, func(ctx context.Context) error {
 		if _, ok := readProcess(component.name); !ok {
 			ended(errEnded)
 			return errEnded
@@ -109,7 +114,7 @@ func (c *cluster) finishComponent(ctx context.Context, name string) error {
 	case "containerd":
 		return c.loadImages(ctx, filepath.Join(c.bin, "cluster", "pause.tar"))
 	case "kube-apiserver":
-		_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "apply", "--server-side", "-f", statePath("objects.yaml"))
+		_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "apply", "--server-side", "-f", statePath("objects.yaml"))
 		return err
 	}
 	return nil
@@ -141,17 +146,17 @@ func (c *cluster) printStatus() error {
 }
 
 func serverReady(ctx context.Context, c *cluster) error {
-	_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "get", "--raw", "/readyz")
+	_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "get", "--raw", "/readyz", "--request-timeout=5s")
 	return err
 }
 
 // nodeReady checks what every pod needs: a ready node, and the namespace's default service account.
 func (c *cluster) nodeReady(ctx context.Context) error {
-	if _, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "wait", "--for=condition=Ready", "--timeout=1s",
+	if _, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "wait", "--for=condition=Ready", "--timeout=1s",
 		"node/"+nodeName); err != nil {
 		return err
 	}
-	_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "get", "serviceaccount/default", "--namespace=default")
+	_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "get", "serviceaccount/default", "--namespace=default")
 	return err
 }
 

@@ -42,6 +42,8 @@ var (
 	kube       client.Client
 	clientset  *kubernetes.Clientset
 	kubeconfig string
+	specs      int // that will run
+	begun      int // of these
 )
 
 func TestE2E(t *testing.T) {
@@ -72,6 +74,17 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	clientset, err = kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
+})
+
+// Where the suite is: hack/e2e.sh prints the last line that was printed.
+var _ = ReportBeforeSuite(func(report Report) { specs = report.PreRunStats.SpecsThatWillRun })
+
+var _ = ReportBeforeEach(func(spec SpecReport) {
+	if spec.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
+		return
+	}
+	begun++
+	fmt.Fprintf(os.Stdout, "\nspec %d of %d: %s\n", begun, specs, spec.LeafNodeText)
 })
 
 // A failed spec leaves the cluster as it is; the logs of its pods help most.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Goes from nothing to two verified numbers: a cluster on this machine, the image, the chart, a project with two replicas,
-# and the simulator in place of WhatsApp, Telegram, an end user's phone and the client's webhook receiver. `make demo` runs it.
+# Goes from nothing to two verified numbers: a cluster on this machine, the image, the operator, a project with two replicas,
+# and the simulator in place of WhatsApp, Telegram, an end user's phone and the client's webhook receiver. `make demo-cluster` runs it.
 #
 # It does nothing that could not be typed: each command is printed before it runs. Whatever an earlier run made is used
 # again, so a second run takes seconds.
@@ -9,10 +9,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
 
 kubeconfig=bin/cluster/kubeconfig # where `make cluster-up` leaves it
-export PATH=$PWD/bin/kube:$PATH KUBECONFIG=$PWD/$kubeconfig
+kubernetes=$PWD/bin/kube          # where that leaves kubectl
+export PATH=$kubernetes:$PATH KUBECONFIG=$PWD/$kubeconfig
 
 namespace=phoneproof-demo
-release=phoneproof-system
+operator_namespace=phoneproof-system
 deployment=phoneproof-shop
 timeout=--timeout=3m # of one wait; a busy machine takes its time
 patience=60          # seconds, of everything else
@@ -32,7 +33,7 @@ quote() {
 
 show() { printf '  $ %s\n' "$*"; }
 
-indent() { sed 's/^/    /'; }
+indent() { sed -u 's/^/    /'; }
 
 # run shows a command, and what it prints.
 run() {
@@ -40,10 +41,16 @@ run() {
 	"$@" </dev/null 2>&1 | indent || fail "$(quote "$@")"
 }
 
+# run_line shows a line of the shell, and what it prints.
+run_line() {
+	show "$1"
+	bash -o pipefail -c "$1" </dev/null 2>&1 | indent || fail "$1"
+}
+
 kube() { run kubectl --namespace "$namespace" "$@"; }
 
 fail() {
-	printf 'demo: %s\n' "$*" >&2
+	printf 'demo-cluster: %s\n' "$*" >&2
 	exit 1
 }
 
@@ -81,8 +88,9 @@ check_forwards() {
 }
 
 end_forwards() {
-	((${#forwards[@]} == 0)) || kill "${!forwards[@]}" 2>/dev/null
-	wait
+	((${#forwards[@]} > 0)) || return 0
+	kill "${!forwards[@]}" 2>/dev/null
+	wait "${!forwards[@]}"
 }
 
 # request sends JSON past any proxy, and sets `answer`; anything but success fails with what was answered.
@@ -119,16 +127,17 @@ make_image() {
 	image=$(<bin/cluster/image)
 }
 
-install_chart() {
-	run go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm upgrade --install phoneproof charts/phoneproof \
-		--namespace "$release" --create-namespace --values hack/demo/values.yaml \
-		--set "image.repository=${image%:*}" --set "image.tag=${image##*:}" --wait "$timeout"
+install_operator() {
+	run_line 'kubectl kustomize hack/demo-cluster/operator | sed "s|ghcr.io/phoneproof/phoneproof:.*|$(cat bin/cluster/image)|" |
+      kubectl apply --server-side --filename -'
+	run kubectl wait --for=condition=Established crd/verificationprojects.phoneproof.dev crd/verificationrequests.phoneproof.dev "$timeout"
+	run kubectl --namespace "$operator_namespace" rollout status deployment/phoneproof-operator "$timeout"
 }
 
 # start_simulator makes the credentials first, which its pod needs. They stay for the next run. Those of a messenger begin with
 # sim_, so they go to the simulator and mean nothing anywhere else.
 start_simulator() {
-	run kubectl apply --filename hack/demo/manifests/namespace.yaml
+	run kubectl apply --filename hack/demo-cluster/namespace.yaml
 	if ! kubectl --namespace "$namespace" get secret shop >/dev/null 2>&1; then
 		local create=(kubectl --namespace "$namespace" create secret generic shop
 			--from-literal=access-token=sim_4915112345670:demo --from-literal=app-secret=sim_4915112345670:demo
@@ -137,13 +146,12 @@ start_simulator() {
 		"${create[@]}" --from-literal=api-key="$(bin/phoneproof keygen)" --from-literal=webhook-secret="$(bin/phoneproof keygen --webhook)" |
 			indent || fail 'create the credentials'
 	fi
-	show 'sed "s|IMAGE|$(cat bin/cluster/image)|" hack/demo/manifests/simulator.yaml | kubectl apply --filename -'
-	sed "s|IMAGE|$image|" hack/demo/manifests/simulator.yaml | kubectl apply --filename - 2>&1 | indent || fail 'apply the simulator'
+	run_line 'sed "s|IMAGE|$(cat bin/cluster/image)|" hack/demo-cluster/simulator.yaml | kubectl apply --filename -'
 	kube rollout status deployment/simulator "$timeout"
 }
 
 start_project() {
-	kube apply --filename hack/demo/manifests/project.yaml
+	kube apply --filename hack/demo-cluster/project.yaml
 	kube wait --for=create "deployment/$deployment" "$timeout"
 	kube wait "--for=jsonpath={.spec.template.spec.containers[0].image}=$image" "deployment/$deployment" "$timeout"
 	kube rollout status "deployment/$deployment" "$timeout"
@@ -203,51 +211,30 @@ await_event() {
 	[[ "$(field .signature) $(field .standardSignature) $(field .status)" == 'valid valid 204' ]] || fail 'the receiver did not accept the webhook'
 }
 
-# show_page plays the page of a request in a browser. Its user has nothing but a phone.
-show_page() {
-	if ! command -v chromium >/dev/null; then
-		echo '  Skipped, because Chromium is not installed: make browser-assets installs it as root on Debian.'
-		return
-	fi
-	local number page deadline=$((SECONDS + patience))
-	kube patch vproj/shop --type=merge --patch "{\"spec\":{\"baseURL\":\"$api\"}}"
-	# Until the pod has the new address, a page would be at the former one.
-	until [[ ${page-} == "$api"/v/* ]]; do
-		((SECONDS < deadline)) || fail "the pageURL is $page, not below $api"
-		[[ -z ${page-} ]] || sleep 0.5
-		printf -v number '+491511%07d' $((SRANDOM % 10000000))
-		request POST "$api/api/verify/init" "{\"phoneNumber\":\"$number\"}"
-		page=$(field .pageURL)
-	done
-	printf '    "pageURL": "%s"\n' "$page"
-	call POST "$simulator/sim/users" "{\"name\":\"Ada\",\"phone\":\"$number\"}"
-	run go run ./hack/demo -page "$page" -user "$simulator/sim/users/$number" -screenshot bin/demo-page.png
-}
-
 # diagnose shows the state of everything after a failure.
 diagnose() {
 	[[ -s $kubeconfig ]] || return 0
 	printf '\n== Something failed; this is the state\n'
 	local command
 	for command in 'get vproj,vreq,pods --all-namespaces --output=wide' "--namespace $namespace describe vproj shop" \
-		"--namespace $namespace get events --sort-by=.lastTimestamp" "--namespace $release logs deployment/phoneproof-operator --tail=20" \
+		"--namespace $namespace get events --sort-by=.lastTimestamp" "--namespace $operator_namespace logs deployment/phoneproof-operator --tail=20" \
 		"--namespace $namespace logs deployment/$deployment --all-pods=true --tail=20" "--namespace $namespace logs deployment/simulator --tail=20"; do
 		show "kubectl $command"
 		timeout 30 kubectl $command </dev/null 2>&1 | indent
 	done
-	printf '\nThe cluster is still there to look at. make cluster-down removes it; make demo tries again.\n'
+	printf '\nThe cluster is still there to look at. make cluster-down removes it; make demo-cluster tries again.\n'
 }
 
 summarize() {
 	printf '\n== Done in %d s\n' "$SECONDS"
 	printf '  %s\n' "${results[@]}"
 	printf '\nTo look around:\n'
-	show "export PATH=\$PWD/bin/kube:\$PATH KUBECONFIG=\$PWD/$kubeconfig"
+	show "export PATH=$kubernetes:\$PATH KUBECONFIG=$KUBECONFIG"
 	show 'kubectl get vproj,vreq -A'
 	show "kubectl -n $namespace describe vproj shop"
 	show "kubectl -n $namespace logs deployment/$deployment --all-pods=true"
 	show "kubectl -n $namespace port-forward service/simulator :8090   # then open the address it prints: the phone"
-	show 'make demo           # once more, in seconds'
+	show 'make demo-cluster   # once more, in seconds'
 	show 'make cluster-down   # take everything away'
 	printf '\nNothing here is true of a real phone: the credentials are the simulator'\''s. For a real project see config/samples.\n'
 }
@@ -258,7 +245,26 @@ require_programs() {
 	for program in curl jq; do
 		command -v "$program" >/dev/null || absent+=("$program")
 	done
-	((${#absent[@]} == 0)) || install_packages "${absent[@]}" || fail "${absent[*]} could not be installed; install that, and try again"
+	((${#absent[@]} == 0)) || with_progress "installing ${absent[*]}" install_packages "${absent[@]}" || fail "${absent[*]} could not be installed; install that, and try again"
+}
+
+# narrate prints its input, and after 9 s without a line the command that runs: no wait is silent, also if the output is piped.
+narrate() {
+	local text part='' command='' began=$SECONDS
+	trap '' INT TERM # it ends with its input
+	while :; do
+		if IFS= read -rt 9 text; then
+			[[ $text != '  $ '* ]] || command=${text#'  $ '} began=$SECONDS
+			printf '%s%s\n' "$part" "$text"
+			part=''
+		elif (($? > 128)); then
+			part+=$text
+			printf '    %d s: %s\n' $((SECONDS - began)) "$command"
+		else
+			printf '%s' "$part$text"
+			return
+		fi
+	done
 }
 
 # prepare makes the folder of the port-forwards' output.
@@ -274,24 +280,27 @@ finish() {
 	end_forwards
 	((code == 0)) || diagnose
 	rm -rf "$work"
+	exec >&- 2>&-
+	wait "$narrator"
 	exit "$code"
 }
 
 main() {
-	require_programs
+	exec > >(narrate) 2>&1
+	narrator=$!
 	prepare
 	trap finish EXIT
+	require_programs
 	trap 'exit 130' INT TERM
 	printf 'PhoneProof, from nothing to two verified numbers. Every command below can be typed, after this one:\n'
-	show "export PATH=\$PWD/bin/kube:\$PATH KUBECONFIG=\$PWD/$kubeconfig"
+	show "export PATH=$kubernetes:\$PATH KUBECONFIG=$KUBECONFIG"
 	title 'A Kubernetes cluster on this machine' && make_cluster
 	title 'The image, and the cluster has it' && make_image
-	title 'The chart: CRDs, roles and the operator' && install_chart
+	title 'CRDs, roles and the operator' && install_operator
 	title 'The simulator: WhatsApp, Telegram, a phone and a webhook receiver, in a pod' && start_simulator
 	title 'A project: a verification API with two replicas, under restricted Pod Security' && start_project
 	title 'A client asks, and its user sends the message on WhatsApp' && verify WHATSAPP
 	title 'The same on Telegram' && verify TELEGRAM
-	title 'The page of such a request, in the browser of a phone' && show_page
 	check_forwards
 	summarize
 }
