@@ -55,7 +55,7 @@ help: ## Show this list.
 		/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: clean
-clean: ## Remove what was built, except bin/kube, which takes minutes to build.
+clean: ## Remove what was built, except bin/kube, which takes minutes.
 	find bin -mindepth 1 -maxdepth 1 -not -name kube -exec rm -rf {} +
 
 ##@ Generate
@@ -133,7 +133,7 @@ chart: ## Check the chart: lint with Helm 3 and 4, unit tests, schemas.
 ##@ Test
 
 .PHONY: envtest-assets
-envtest-assets: ## Build the Kubernetes for the tests into bin/kube, once (5 minutes on 2 cores).
+envtest-assets: ## Download the Kubernetes for the tests, or build it (5 minutes on 2 cores), once (KUBE=download, KUBE=source, ENVTEST_INDEX).
 	@hack/envtest-assets.sh
 
 .PHONY: postgres-assets
@@ -232,6 +232,7 @@ ONLY ?=
 
 .PHONY: mutants
 mutants: envtest-assets postgres-assets ## Plant each defect of test/mutants, and fail if a test suite does not notice (SLICE=ci, ONLY=regexp); goes on where it was stopped.
+	@hack/envtest-assets.sh controllers
 	@go run ./test/mutants -slice='$(SLICE)' -only='$(ONLY)'
 
 .PHONY: mutants-ci

@@ -69,7 +69,7 @@ tool() {
 # programs compiles what a cluster consists of, which needs neither root nor packages.
 programs() {
 	tool
-	hack/envtest-assets.sh
+	hack/envtest-assets.sh cluster
 	[[ -x $out/coredns ]] || echo 'cluster: building CoreDNS; about a minute, once' >&2
 	(cd hack/coredns && compile ../../$out/coredns .)
 }
