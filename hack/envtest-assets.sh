@@ -3,7 +3,7 @@
 # finds them.
 #
 #	hack/envtest-assets.sh               etcd, kube-apiserver and kubectl: prebuilt if possible, else built from Go modules
-#	hack/envtest-assets.sh controllers   kube-controller-manager too, which nobody offers prebuilt
+#	hack/envtest-assets.sh controllers   kube-controller-manager too, which is always built
 #	hack/envtest-assets.sh cluster       and what else a cluster consists of
 #
 # KUBE=download and KUBE=source leave one way only. ENVTEST_INDEX is the URL of another index, such as a mirror's.
@@ -82,8 +82,8 @@ explain() {
 
 # download fails, after saying why, if the three programs cannot be had prebuilt.
 #
-# setup-envtest compares an archive with a checksum from the index alone, and whoever can change the archive may be able to change
-# the index. It prints the checksum, and nothing leaves the working folder unless that is the one in hack/envtest/SHA512SUMS.
+# setup-envtest compares an archive with a checksum from the index, which an attacker could change together with the archive. It prints
+# that checksum, and nothing leaves the working folder unless it is the one in hack/envtest/SHA512SUMS.
 download() {
 	local setup unpacked=$work/k8s/${version#v}-$os-$arch listed code=0
 	local at=(--bin-dir "$work" --os "$os" --arch "$arch" ${ENVTEST_INDEX:+--index "$ENVTEST_INDEX"})
