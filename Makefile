@@ -58,7 +58,7 @@ demo: ## Verify numbers in this terminal, with simulated messengers and no clust
 	@hack/quickdemo.sh
 
 .PHONY: clean
-clean: ## Remove what was built, except bin/kube, which takes minutes to build.
+clean: ## Remove what was built, except bin/kube, which takes minutes.
 	find bin -mindepth 1 -maxdepth 1 -not -name kube -exec rm -rf {} +
 
 ##@ Generate
@@ -136,7 +136,7 @@ chart: envtest-assets ## Check the chart: lint with Helm 3 and 4, unit tests, a 
 ##@ Test
 
 .PHONY: envtest-assets
-envtest-assets: ## Build the Kubernetes for the tests into bin/kube, once (5 minutes on 2 cores).
+envtest-assets: ## Download the Kubernetes for the tests, or build it (5 minutes on 2 cores), once (KUBE=download, KUBE=source, ENVTEST_INDEX).
 	@hack/envtest-assets.sh
 
 .PHONY: postgres-assets
@@ -238,6 +238,7 @@ ONLY ?=
 
 .PHONY: mutants
 mutants: envtest-assets postgres-assets ## Plant each defect of test/mutants, and fail if a test suite does not notice (SLICE=ci, ONLY=regexp); goes on where it was stopped.
+	@hack/envtest-assets.sh controllers
 	@go run ./test/mutants -slice='$(SLICE)' -only='$(ONLY)'
 
 .PHONY: mutants-ci

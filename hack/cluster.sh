@@ -84,7 +84,7 @@ compile_coredns() {
 # programs compiles what a cluster consists of, which needs neither root nor packages.
 programs() {
 	compile_tool
-	hack/envtest-assets.sh
+	hack/envtest-assets.sh cluster
 	compile_coredns
 }
 
@@ -104,7 +104,7 @@ up() {
 	[[ -x $out/coredns ]] || start_group download
 	compile_tool
 	wait "${groups[0]}"
-	hack/envtest-assets.sh
+	hack/envtest-assets.sh cluster
 	pack_pause
 	rm -f $out/kind
 	[[ -x $out/coredns ]] || start_group $out/cluster up

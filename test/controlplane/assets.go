@@ -63,7 +63,7 @@ func findAssets(root string) (string, error) {
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("run make envtest-assets first, it builds the API server for the tests: %w", err)
+			return "", fmt.Errorf("run make envtest-assets first, it downloads or builds the API server for the tests: %w", err)
 		}
 	}
 	return dir, nil

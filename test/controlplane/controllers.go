@@ -22,11 +22,15 @@ func (c *ControlPlane) StartControllers(names ...string) error {
 	if c.controllers != nil {
 		return errors.New("start controllers: already running")
 	}
+	program := filepath.Join(filepath.Dir(c.Kubectl), "kube-controller-manager")
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("run hack/envtest-assets.sh controllers first, it builds the controllers for the tests: %w", err)
+	}
 	kubeconfig := filepath.Join(c.dir, "controllers.kubeconfig")
 	if err := WriteKubeconfig(kubeconfig, c.Config); err != nil {
 		return err
 	}
-	manager := exec.Command(filepath.Join(filepath.Dir(c.Kubectl), "kube-controller-manager"), //nolint:noctx // it ends with Stop
+	manager := exec.Command(program, //nolint:noctx // it ends with Stop
 		"--kubeconfig="+kubeconfig, "--controllers="+strings.Join(names, ","), "--leader-elect=false", "--secure-port=0")
 	manager.Stdout, manager.Stderr = c.output, c.output
 	if err := manager.Start(); err != nil {

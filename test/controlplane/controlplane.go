@@ -21,10 +21,6 @@ import (
 // 90 s on a busy machine.
 const processTimeout = 5 * time.Minute
 
-// parentVariable makes the processes end with the test that started them, even if it dies without a Stop: hack/kube reads
-// it. It is set in the test's own environment, because envtest passes no other one to its processes.
-const parentVariable = "PHONEPROOF_DIE_WITH_PARENT"
-
 // Options configure a control plane; the zero value has the project's CRDs.
 type Options struct {
 	// WithoutCRDs leaves out the CRDs in config/crd/bases.
@@ -48,6 +44,7 @@ type ControlPlane struct {
 
 	env         *envtest.Environment
 	dir         string // keys and data: they must outlive a restart of the API server
+	guard       *guard
 	reserved    []*ports.Reservation
 	output      io.Writer
 	controllers *controllers
@@ -63,15 +60,17 @@ func Start(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Setenv(parentVariable, "true"); err != nil {
-		return nil, fmt.Errorf("start control plane: %w", err)
-	}
 	dir, err := os.MkdirTemp("", "phoneproof-controlplane-")
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
+	guard, err := startGuard(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	plane := &ControlPlane{
 		Kubectl: filepath.Join(binaries, "kubectl"),
+		guard:   guard,
 		env:     newEnvironment(o, root, binaries),
 		dir:     dir,
 		output:  o.Output,
@@ -148,7 +147,7 @@ func (c *ControlPlane) Stop() error {
 	if c.dir == "" {
 		return nil
 	}
-	err := errors.Join(c.StopControllers(), c.interruptAPIServer(), c.env.Stop(), os.RemoveAll(c.dir))
+	err := errors.Join(c.StopControllers(), c.interruptAPIServer(), c.env.Stop(), os.RemoveAll(c.dir), c.guard.release())
 	for _, reserved := range c.reserved {
 		err = errors.Join(err, reserved.Close())
 	}

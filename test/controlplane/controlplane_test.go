@@ -2,8 +2,10 @@ package controlplane_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -153,6 +155,19 @@ var _ = Describe("Start", func() {
 		_, err := controlplane.Start(controlplane.Options{})
 		Expect(err).To(MatchError(ContainSubstring("run make envtest-assets")))
 	})
+
+	It("leaves no server behind when its test is killed", func(ctx SpecContext) {
+		program, err := os.Executable()
+		Expect(err).NotTo(HaveOccurred())
+		test := exec.CommandContext(ctx, program)
+		test.Env = append(os.Environ(), dieVariable+"=true")
+		output, err := test.Output()
+		Expect(err).To(MatchError("signal: killed"), string(output))
+		dir, count, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
+		Expect(count).To(Equal("3"), "API server, etcd and controllers")
+		Eventually(controlplane.CountServers).WithContext(ctx).WithArguments(dir).WithTimeout(time.Minute).Should(BeZero())
+		Eventually(dir).WithContext(ctx).WithTimeout(time.Minute).ShouldNot(BeADirectory())
+	}, SpecTimeout(4*time.Minute))
 
 	It("does not search outside the repository", func() {
 		GinkgoT().Chdir(GinkgoT().TempDir())

@@ -1,6 +1,6 @@
 // Package controlplane runs a real kube-apiserver and etcd for tests.
 //
-// The binaries come from bin/kube, which `make envtest-assets` builds. They are found from the working directory, so that a
+// The binaries come from bin/kube, where `make envtest-assets` puts them. They are found from the working directory, so that a
 // suite runs with a plain `go test` and without variables. No kubelet runs, and no controllers except those of
 // StartControllers: without them, objects stay as the test and the API server's own admission leave them, and nothing is
 // garbage-collected.
