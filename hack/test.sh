@@ -71,6 +71,9 @@ if [[ " ${flags[*]} " =~ " "--?(test\.)?(run|bench)[=\ ] ]]; then
 	specs=
 fi
 packages=("${long[@]}" "${short[@]}")
+case "${packages[*]} $specs" in
+*/test/controlplane* | */plugin/doctor* | *yes) hack/envtest-assets.sh controllers || exit 1 ;;
+esac
 
 rm -rf $out
 mkdir -p $out
