@@ -90,7 +90,7 @@ run_specs() {
 # print_running prints the package whose tests printed last.
 print_running() {
 	local package
-	package=$(tail -qc 4096 $out/*.json | grep -oE '"Package":"[^"]+"' | tail -n 1)
+	package=$(tail -qc 4096 $out/*.json | sed -nE 's/.*"Package":"([^"]+)".*/\1/p' | tail -n 1)
 	printf '%s: %d s: %s\n' "$name" $SECONDS "${package:-compiling}" >&2
 }
 

@@ -34,7 +34,7 @@ var _ = Describe("Bounds", func() {
 	} {
 		It("are kept by both, starting from "+file, func(ctx context.Context) {
 			namespace, base := newNamespace(ctx), normalizeNumbers(readObject(file))
-			w := &mutator{base: base}
+			w := &mutator{base: base, accepts: func(o map[string]any) bool { return inGo[file](o) == nil }}
 			w.mutateValue(schema, []any{"spec"})
 			Expect(len(w.mutations)).To(BeNumerically(">", 20))
 			for _, m := range w.mutations {
@@ -52,6 +52,7 @@ var _ = Describe("Bounds", func() {
 
 type mutator struct {
 	base      map[string]any
+	accepts   func(map[string]any) bool // in Go
 	mutations []mutation
 }
 
@@ -135,13 +136,35 @@ func (w *mutator) mutateString(s *apiextensionsv1.JSONSchemaProps, path []any) {
 		w.addMutation(path, "not one of those allowed", "Bogus", true)
 		return
 	}
-	for n := int64(1); n <= *s.MaxLength+1; n *= 2 { // some rules allow less
-		w.addMutation(path, fmt.Sprintf("of %d letters", n), strings.Repeat("a", int(n)), false)
+	w.addMutation(path, "of one letter", "a", false)
+	for n := 1; n < int(*s.MaxLength); n *= 2 { // some rules allow less
+		w.addEdges(path, n, min(2*n, int(*s.MaxLength)))
 	}
 	w.addMutation(path, "as long as allowed", strings.Repeat("a", int(*s.MaxLength)), false)
 	w.addMutation(path, "too long", strings.Repeat("a", int(*s.MaxLength)+1), true)
 	w.addMutation(path, "of three-byte characters", strings.Repeat("あ", int(*s.MaxLength)), false)
 	w.addMutation(path, "cut short", value[:len(value)-1], false)
+}
+
+// addEdges adds the two lengths of a string between which Go changes its answer, if the answers to two lengths differ.
+func (w *mutator) addEdges(path []any, short, long int) {
+	change := func(n int) mutation {
+		probe := &mutator{base: w.base}
+		probe.addMutation(path, fmt.Sprintf("of %d letters", n), strings.Repeat("a", n), false)
+		return probe.mutations[0]
+	}
+	accepted := w.accepts(change(short).object)
+	if accepted == w.accepts(change(long).object) {
+		return
+	}
+	for long-short > 1 {
+		if middle := (short + long) / 2; w.accepts(change(middle).object) == accepted {
+			short = middle
+		} else {
+			long = middle
+		}
+	}
+	w.mutations = append(w.mutations, change(short), change(long))
 }
 
 func otherType(s *apiextensionsv1.JSONSchemaProps) any {
