@@ -139,7 +139,7 @@ obtain() {
 		elif [[ ${KUBE-} == download ]]; then
 			fail 'KUBE=download failed'
 		else
-			build "${programs[@]}"
+			more=("${programs[@]}" "${more[@]}") # at once, so that each processor has something to link
 		fi
 	fi
 	build "${more[@]}"

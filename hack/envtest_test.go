@@ -93,7 +93,7 @@ func (c *checkout) writeFile(name string, content []byte) {
 	c.t.Helper()
 	name = filepath.Join(c.dir, name)
 	c.Expect(os.MkdirAll(filepath.Dir(name), 0o700)).To(Succeed())
-	c.Expect(os.WriteFile(name, content, 0o700)).To(Succeed()) //nolint:gosec // a script
+	c.Expect(os.WriteFile(name, content, 0o700)).To(Succeed())
 }
 
 func (c *checkout) writeIndex(w http.ResponseWriter, version string, archive []byte) {

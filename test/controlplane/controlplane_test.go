@@ -156,6 +156,12 @@ var _ = Describe("Start", func() {
 		Expect(err).To(MatchError(ContainSubstring("run make envtest-assets")))
 	})
 
+	It("names the command to run when the controllers are missing", func() {
+		without := *plane
+		without.Kubectl = filepath.Join(GinkgoT().TempDir(), "kubectl")
+		Expect(without.StartControllers("namespace-controller")).To(MatchError(ContainSubstring("run hack/envtest-assets.sh controllers")))
+	})
+
 	It("leaves no server behind when its test is killed", func(ctx SpecContext) {
 		program, err := os.Executable()
 		Expect(err).NotTo(HaveOccurred())

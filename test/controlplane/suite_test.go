@@ -17,7 +17,7 @@ const dieVariable = "PHONEPROOF_TEST_DIE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(dieVariable) != "" {
-		fmt.Println(startAndDie())
+		fmt.Fprintln(os.Stdout, startAndDie())
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -36,7 +36,7 @@ func startAndDie() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(plane.Dir(), count)
+	fmt.Fprintln(os.Stdout, plane.Dir(), count)
 	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
