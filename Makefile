@@ -14,6 +14,10 @@ export CGO_ENABLED ?= 0
 
 # The tools have modules of their own, one for each purpose: their hundreds of dependencies stay out of the product's go.mod.
 TOOL := go tool -modfile=hack/tools/go.mod
+# Before a command and its name: no command is silent for longer than 8 s. The first one shows what the command prints, the second one only
+# if it fails.
+CLOCK := @source hack/lib.sh; with_clock
+PROGRESS := @source hack/lib.sh; with_progress
 CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
@@ -65,11 +69,11 @@ clean: ## Remove what was built, except bin/kube, which takes minutes.
 
 .PHONY: generate
 generate: ## Generate deep copies and apply configurations from api/.
-	$(CONTROLLER_GEN) object applyconfiguration $(API_PATHS)
+	$(PROGRESS) 'generating code' $(CONTROLLER_GEN) object applyconfiguration $(API_PATHS)
 
 # A role is the sum of the +kubebuilder:rbac markers in some packages: each package says what it takes to run it.
 # Arguments: name of the ClusterRole, file in config/rbac, folders.
-role = $(if $(wildcard $(addsuffix /*.go,$(3))),$(CONTROLLER_GEN) rbac:roleName=$(1)$(comma)fileName=$(2) \
+role = $(if $(wildcard $(addsuffix /*.go,$(3))),$(PROGRESS) 'generating $(2)' $(CONTROLLER_GEN) rbac:roleName=$(1)$(comma)fileName=$(2) \
 	$(patsubst %,paths=./%,$(3)) output:rbac:dir=config/rbac)
 
 # What every server takes, and what one takes that keeps requests as objects.
@@ -77,7 +81,7 @@ SERVER := internal/server internal/leader controllers/request controllers/projec
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and the roles in config/, and copy what is in config/ into the chart.
-	$(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=config/crd/bases
+	$(PROGRESS) 'generating CRDs' $(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=config/crd/bases
 	$(call role,phoneproof-operator,role.yaml,controllers/project)
 	$(call role,phoneproof-server-kubernetes,server_kubernetes_role.yaml,$(SERVER) internal/store/kubernetes)
 	$(call role,phoneproof-server-postgresql,server_postgresql_role.yaml,$(SERVER))
@@ -90,32 +94,32 @@ docs: reference samples ## Generate what the pages take from the code and from a
 
 .PHONY: samples
 samples: envtest-assets ## Run the commands of README.md, and replace the sample answers that have become wrong.
-	go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
+	$(CLOCK) samples go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
 
 .PHONY: reference
 reference: ## Generate the API reference, docs/reference/api.md, and the chart's README.md.
 	mkdir -p docs/reference
-	$(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
+	$(PROGRESS) 'generating docs/reference' $(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
 		--output-path=docs/reference/api.md --log-level=ERROR
-	$(TOOL) helm-docs --chart-search-root=charts --sort-values-order=file --log-level=error
+	$(PROGRESS) 'generating the README of the chart' $(TOOL) helm-docs --chart-search-root=charts --sort-values-order=file --log-level=error
 
 ##@ Check
 
 .PHONY: fmt
 fmt: ## Format the Go code and sort its imports.
-	$(GOLANGCI_LINT) fmt
+	$(CLOCK) 'golangci-lint fmt' $(GOLANGCI_LINT) fmt
 
 .PHONY: vet
 vet: ## Run go vet.
-	go vet ./...
+	$(CLOCK) 'go vet' go vet ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint.
-	$(GOLANGCI_LINT) run
+	$(CLOCK) golangci-lint $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: ## Run golangci-lint and fix what it can.
-	$(GOLANGCI_LINT) run --fix
+	$(CLOCK) golangci-lint $(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
 verify: ## Run every check but the tests; generated files must be up to date.
@@ -127,7 +131,7 @@ verify-clients: ## Generate clients with the tools of docs/clients.md, and let e
 
 # Helm 3 is tested too, because many still install with it; the end-to-end tests want it as a file.
 bin/helm3: hack/tools/helm/go.mod
-	go build -modfile=hack/tools/helm/go.mod -o $@ helm.sh/helm/v3/cmd/helm
+	$(CLOCK) 'building Helm 3' go build -modfile=hack/tools/helm/go.mod -o $@ helm.sh/helm/v3/cmd/helm
 
 .PHONY: chart
 chart: envtest-assets ## Check the chart: lint with Helm 3 and 4, unit tests, a real API server, schemas.
@@ -146,9 +150,9 @@ postgres-assets: ## Install Debian's PostgreSQL and PgBouncer for the tests, whe
 .PHONY: screenshot
 screenshot: browser-assets ## Take the pictures of README.md and docs/page.md.
 	@mkdir -p bin docs/images/page
-	PHONEPROOF_TEST_PAGE_PICTURES=$(CURDIR)/docs/images/page go test -count=1 -run TestUserPage_everyState ./cmd/phoneproof/app
+	$(CLOCK) pictures env PHONEPROOF_TEST_PAGE_PICTURES=$(CURDIR)/docs/images/page go test -count=1 -run TestUserPage_everyState ./cmd/phoneproof/app
 	@rm -f bin/dev-page.png
-	PHONEPROOF_TEST_README_PICTURE=$(CURDIR)/bin/dev-page.png go test -count=1 -run TestDev_pagePlaysTheWholeFlow ./cmd/phoneproof/app
+	$(CLOCK) picture env PHONEPROOF_TEST_README_PICTURE=$(CURDIR)/bin/dev-page.png go test -count=1 -run TestDev_pagePlaysTheWholeFlow ./cmd/phoneproof/app
 	@mv bin/dev-page.png docs/images/ || { echo 'no picture was taken: the test was skipped, see go test -v' >&2; exit 1; }
 
 .PHONY: browser-assets
@@ -196,12 +200,12 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s). More variables: hack/fuzz.sh.
 
 .PHONY: bench
 bench: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside its limits (FIGURES, ROUNDS, SECONDS); see docs/performance.md.
-	go run ./test/bench -figures=$(FIGURES) -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin
+	$(CLOCK) bench go run ./test/bench -figures=$(FIGURES) -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin
 
 .PHONY: bench-peers
 bench-peers: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside otpgateway with Redis (ROUNDS, SECONDS), which it builds and installs.
 	@hack/peer-assets.sh bin/peers
-	go run ./test/bench -figures=peers -peers=bin/peers -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/peers
+	$(CLOCK) bench go run ./test/bench -figures=peers -peers=bin/peers -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/peers
 
 .PHONY: bench-table
 bench-table: ## Put the table of the last make bench into docs/performance.md.
@@ -209,7 +213,7 @@ bench-table: ## Put the table of the last make bench into docs/performance.md.
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks for BENCHTIME (1s) each.
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PACKAGES)
+	$(CLOCK) microbench go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PACKAGES)
 
 # Chaos: for how long, or how many verifications, begun at which rate a second at most (0: as the machine can); how many kills
 # of single replicas; which stores; and the seed of a run that is to be repeated.
@@ -222,7 +226,7 @@ SEED ?= 0
 
 .PHONY: chaos
 chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, STORE, SEED).
-	@go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
+	$(CLOCK) chaos go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
 
 # The adversary: how many victims of each kind for each store, or 0 for as many as there is time for.
 VICTIMS ?= 0
@@ -230,7 +234,7 @@ VICTIMS ?= 0
 adversary: DURATION = 1m
 .PHONY: adversary
 adversary: envtest-assets postgres-assets ## Have attackers pass links on to victims, and judge by a ledger whether anyone was verified (VICTIMS, DURATION, STORE).
-	@go run ./test/adversary -victims=$(VICTIMS) -duration=$(DURATION) -store=$(STORE)
+	$(CLOCK) adversary go run ./test/adversary -victims=$(VICTIMS) -duration=$(DURATION) -store=$(STORE)
 
 # Mutants: ci for the cheapest ones, which continuous integration plants; and a regular expression of their names.
 SLICE ?=
@@ -239,11 +243,11 @@ ONLY ?=
 .PHONY: mutants
 mutants: envtest-assets postgres-assets ## Plant each defect of test/mutants, and fail if a test suite does not notice (SLICE=ci, ONLY=regexp); goes on where it was stopped.
 	@hack/envtest-assets.sh controllers
-	@go run ./test/mutants -slice='$(SLICE)' -only='$(ONLY)'
+	$(CLOCK) mutants go run ./test/mutants -slice='$(SLICE)' -only='$(ONLY)'
 
 .PHONY: mutants-ci
 mutants-ci: ## Plant the cheapest ones only, which need no server.
-	@go run ./test/mutants -slice=ci
+	$(CLOCK) mutants go run ./test/mutants -slice=ci
 
 ##@ Build
 
@@ -253,7 +257,7 @@ BIN = bin
 
 .PHONY: build
 build: ## Build the static binary of PROGRAM (phoneproof) for GOOS and GOARCH into BIN (bin); for this machine it is also BIN/PROGRAM.
-	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -buildvcs=false -ldflags '$(LDFLAGS)' \
+	$(CLOCK) 'building $(PROGRAM)' env CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -buildvcs=false -ldflags '$(LDFLAGS)' \
 		-o $(BIN)/$(PROGRAM)-$(GOOS)-$(GOARCH) ./cmd/$(PROGRAM)
 	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf $(PROGRAM)-$(GOOS)-$(GOARCH) $(BIN)/$(PROGRAM)
 

@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+source hack/lib.sh
+trap 'end_groups 10' EXIT
+start_ticker print_time_of chart 0
+
 chart=charts/phoneproof
 tool=(go tool -modfile=hack/tools/go.mod) helm_tool=(go tool -modfile=hack/tools/helm/go.mod)
 

@@ -47,6 +47,18 @@ print_last_line() {
 	printf '%s: %d s: %s\n' "$1" $((SECONDS - $2)) "$(tail -qn 1 "$3" | cut -c 1-120)" >&2
 }
 
+# with_clock runs a command, and prints every 8 s for how long it has run, beside what the command prints. Arguments: NAME COMMAND...
+with_clock() {
+	local name=$1 code=0
+	shift
+	start_ticker print_time_of "$name" "$SECONDS"
+	"$@" || code=$?
+	end_ticker
+	return "$code"
+}
+
+print_time_of() { printf '%s: %d s\n' "$1" $((SECONDS - $2)) >&2; }
+
 # with_progress runs a command, and prints every 8 s the last line of what it printed; all of that only if it fails.
 # Arguments: NAME COMMAND...
 with_progress() {

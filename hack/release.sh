@@ -111,7 +111,7 @@ build_programs() {
 			name=${program}_${number}_${platform/\//_} suffix='' archive=tar.gz
 			file=bin/$program-${platform/\//-}
 			[[ $platform != windows/* ]] || suffix=.exe archive=zip
-			make --no-print-directory build PROGRAM="$program" GOOS="${platform%/*}" GOARCH="${platform#*/}" VERSION="$VERSION" >/dev/null
+			make --no-print-directory build PROGRAM="$program" GOOS="${platform%/*}" GOARCH="${platform#*/}" VERSION="$VERSION"
 			check_program "$program" "$platform" "$file"
 			"$tool" licenses -out "$work/licenses" "$file"
 			"$tool" pack -time "$date" -out "$out/$name.$archive" "$program$suffix=$file" LICENSE README.md THIRD_PARTY_LICENSES="$work/licenses"

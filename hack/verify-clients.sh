@@ -8,7 +8,7 @@ source hack/lib.sh
 work=$PWD/bin/clients
 results=$work/results
 dev=
-trap '[[ -z $dev ]] || { kill "$dev" && wait "$dev"; } 2>/dev/null' EXIT
+trap 'end_groups 10; [[ -z $dev ]] || { kill "$dev" && wait "$dev"; } 2>/dev/null' EXIT
 
 # check runs a command in a folder of $work. What it printed is shown if it failed.
 check() {
@@ -90,6 +90,7 @@ verify_npm() {
 
 rm -rf "$work" && cp -R hack/clients "$work" && cp api/openapi.yaml "$work/go" && cp api/openapi.yaml "$work/npm" &&
 	make --no-print-directory build || exit
+start_ticker print_time_of verify-clients 0
 if ! start_dev; then
 	cat "$work/dev.log"
 	echo 'FAIL phoneproof dev did not start' | tee -a "$results"
