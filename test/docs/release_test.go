@@ -17,6 +17,7 @@ import (
 // it, because that of another page's installation has another selector.
 func (r *reader) makeReleaseFiles(t *testing.T) {
 	t.Helper()
+	skipWithoutHelm(t)
 	remove := func() {
 		command := `"$DOCS_KUBECTL" -n phoneproof-system delete --ignore-not-found deployment phoneproof-operator`
 		output, err := r.newCommand(context.WithoutCancel(t.Context()), command).CombinedOutput()
