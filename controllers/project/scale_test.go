@@ -138,7 +138,7 @@ var _ = Describe("Many projects", func() {
 // newProjects returns projects with different children.
 func newProjects(namespace string) []*verifyv1.VerificationProject {
 	GinkgoHelper()
-	n := 40
+	n := 16
 	if text := os.Getenv(scaleVariable); text != "" {
 		var err error
 		n, err = strconv.Atoi(text)

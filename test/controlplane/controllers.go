@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // controllers is a running kube-controller-manager.
@@ -52,15 +51,10 @@ func (c *ControlPlane) StopControllers() error {
 		return nil
 	}
 	c.controllers = nil
-	if err := running.process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	// They have nothing to save. Asked to stop, those of Kubernetes 1.37 may wait for each other for ever.
+	if err := running.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop controllers: %w", err)
 	}
-	timer := time.NewTimer(processTimeout)
-	defer timer.Stop()
-	select {
-	case <-running.ended:
-		return nil
-	case <-timer.C:
-		return errors.Join(errors.New("stop controllers: timed out"), running.process.Kill())
-	}
+	<-running.ended
+	return nil
 }
