@@ -1,7 +1,6 @@
 package apiproxy
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,20 +183,21 @@ func (s *stream) readEvents() {
 	defer close(s.events)
 	body := s.body
 	defer func() { _ = body.Close() }()
-	from := bufio.NewReader(body)
+	from := json.NewDecoder(body)
 	for {
-		line, err := from.ReadBytes('\n')
+		var line json.RawMessage // complete with its last brace: the API server may send the end of the line with the next event
+		err := from.Decode(&line)
 		if h := s.parseHeader(line); h.isExpired() && s.rewound.back > 0 {
 			_ = body.Close()
 			if body, s.err = s.rewindLess(); s.err != nil {
 				body = http.NoBody
 				return
 			}
-			from.Reset(body)
+			from = json.NewDecoder(body)
 			continue
 		} else if len(line) > 0 {
 			select {
-			case s.events <- event{line: line, at: time.Now(), old: h.isKnownAt(s.rewound.known)}:
+			case s.events <- event{line: append(line, '\n'), at: time.Now(), old: h.isKnownAt(s.rewound.known)}:
 			case <-s.ended:
 				s.err = io.EOF
 				return
