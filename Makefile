@@ -1,4 +1,5 @@
-# Needs Go, git and make on Linux, and nothing else: what is not Go is not used, and every tool is pinned in a module below hack/tools.
+# Needs Go, git and make on Linux, and a C compiler for the race detector: what is not Go is not used, and every tool is pinned in a module
+# below hack/tools.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -62,7 +63,7 @@ demo: ## Verify numbers in this terminal, with simulated messengers and no clust
 	@hack/quickdemo.sh
 
 .PHONY: clean
-clean: ## Remove what was built, except bin/kube, which takes minutes.
+clean: ## Remove what was built, except the links in bin/kube.
 	find bin -mindepth 1 -maxdepth 1 -not -name kube -exec rm -rf {} +
 
 ##@ Generate
@@ -134,7 +135,7 @@ bin/helm3: hack/tools/helm/go.mod
 	$(CLOCK) 'building Helm 3' go build -modfile=hack/tools/helm/go.mod -o $@ helm.sh/helm/v3/cmd/helm
 
 .PHONY: chart
-chart: envtest-assets ## Check the chart: lint with Helm 3 and 4, unit tests, a real API server, schemas.
+chart: ## Check the chart: lint with Helm 3 and 4, unit tests, schemas.
 	hack/chart.sh
 
 ##@ Test
@@ -173,7 +174,7 @@ test test-race test-slow: export PROCS := $(PROCS)
 
 # The tests are vetted by make verify.
 .PHONY: test
-test: test-packages envtest-assets ## Run all tests but the slow ones, against a real API server where they need one (PACKAGES, TEST_FLAGS, PROCS).
+test: test-packages envtest-assets ## Run all tests but the slow ones, against a real API server where they need one (PACKAGES, TEST_FLAGS, PROCS, PHONEPROOF_TEST_HELM=1).
 	@hack/test.sh
 
 .PHONY: test-race

@@ -16,7 +16,7 @@ if ! command -v npm >/dev/null; then
 fi
 mkdir -p $axe
 cp hack/browser/package.json hack/browser/package-lock.json $axe/
-npm ci --prefix $axe --fetch-retries=0 --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || {
+with_progress "installing axe-core" npm ci --prefix $axe --fetch-retries=0 --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || {
 	rm -r $axe
 	echo "not installed: axe-core, npm failed. accessibility is not tested." >&2
 }

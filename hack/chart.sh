@@ -23,10 +23,8 @@ done
 
 "${helm_tool[@]}" helm-unittest --strict --file 'tests/*_test.yaml' "$chart"
 
-# Not from Go's cache, which does not know that the tests read the chart.
+# Not from Go's cache, which does not know that the test reads the chart.
 go -C test/alerts test -count=1 ./...
-PHONEPROOF_TEST_HELM=1 go test -vet=off -count=1 ./test/chart
-PHONEPROOF_TEST_HELM=1 go test -vet=off -count=1 -run '^TestBlocks$/(install|upgrade|operator|operations).md' ./test/docs
 
 go run ./hack/crdschemas bin/schemas config/crd/bases/*.yaml
 # The kinds of Kubernetes itself are checked by a real API server, in test/chart.

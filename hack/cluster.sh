@@ -63,8 +63,8 @@ install_missing() {
 
 # download fetches the modules of what is compiled later; go list loads what a program needs, and no more.
 download() {
-	go -C hack/kube list -deps . && go -C hack/coredns list -deps . && go list -deps ./cmd/phoneproof && go -C hack/release list -deps ./image
-} >/dev/null 2>&1
+	go -C hack/kube list -deps tool && go -C hack/coredns list -deps . && go list -deps ./cmd/phoneproof && go -C hack/release list -deps ./image
+} >/dev/null
 
 # compile builds a program as the Makefile does, so that what they have in common is compiled once. Arguments: MODULE FILE PACKAGE.
 compile() {

@@ -165,5 +165,5 @@ if ! is_complete; then
 fi
 link
 # What no checkout has used for 30 days goes.
-touch -c "$folder" "$built"
-find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec chmod -R u+w {} + -exec rm -rf {} +
+touch -c "$folder" "$built" || true
+find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec chmod -R u+w {} + -exec rm -rf {} + || true

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian's Node and Python for the tests of the examples in docs/, where they are missing and that can be done. Without
+# Installs Debian's Node, Python and curl for the tests of the examples in docs/ and of the demo, where they are missing and that can be done. Without
 # them the tests that need them are skipped, and say so.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 missing=()
 command -v node >/dev/null || missing+=(nodejs)
 command -v python3 >/dev/null || missing+=(python3)
+command -v curl >/dev/null || missing+=(curl)
 if ((${#missing[@]} == 0)) || install_packages "${missing[@]}"; then
 	exit 0
 fi

@@ -11,6 +11,7 @@
 #	            1 KiB; 0 by default. What is kept can be committed: it is where a machine without a cache begins
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
 
 fuzztime=${FUZZTIME:-30s}
 keep=${FUZZKEEP:-0}
@@ -43,7 +44,7 @@ while IFS=: read -r file line; do
 		continue
 	fi
 	echo "--- $package $target"
-	if go test -run='^$' -fuzz="^$target\$" -fuzztime="$fuzztime" "$package" </dev/null; then
+	if with_clock "$target" go test -run='^$' -fuzz="^$target\$" -fuzztime="$fuzztime" "$package" </dev/null; then
 		echo "$package $target" >>"$finished"
 	else
 		failed+=("$package $target")

@@ -7,6 +7,7 @@
 # IN_IMAGE is the program's name in the image (phoneproof). MAX_MB is the size in MB that a program may not exceed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
 name=$1 archive=$2 version=$3
 shift 3
 
@@ -30,5 +31,5 @@ done
 mkdir -p bin
 packer=$(mktemp bin/image-packer.XXXXXX)
 trap 'rm -f "$packer"' EXIT
-CGO_ENABLED=0 go -C hack/release build -trimpath -buildvcs=false -o "$PWD/$packer" ./image
+with_progress "building what packs images" env CGO_ENABLED=0 go -C hack/release build -v -trimpath -buildvcs=false -o "$PWD/$packer" ./image
 "$packer" "${flags[@]}" "$@"

@@ -23,7 +23,7 @@ end_groups() {
 		done
 		kill -KILL -- "-$group" 2>/dev/null
 	done
-	wait
+	((${#groups[@]} == 0)) || wait "${groups[@]}" 2>/dev/null
 }
 
 # start_ticker runs a command every 8 s, until end_ticker or the end of the script: it prints what is going on, so that no one waits in
@@ -37,10 +37,13 @@ start_ticker() {
 		done
 	) &
 	ticker=$!
-	disown "$ticker" # who waits for the commands of the script does not wait for it
+	disown "$ticker" # a wait in the script does not wait for it
 }
 
-end_ticker() { kill "$ticker" 2>/dev/null || true; }
+end_ticker() {
+	kill "$ticker" 2>/dev/null || true
+	ticker=
+}
 
 # print_last_line prints what runs, for how long, and the last line of its output. Arguments: NAME START FILE
 print_last_line() {
@@ -49,7 +52,7 @@ print_last_line() {
 
 # with_clock runs a command, and prints every 8 s for how long it has run, beside what the command prints. Arguments: NAME COMMAND...
 with_clock() {
-	local name=$1 code=0
+	local name=$1 code=0 ticker
 	shift
 	start_ticker print_time_of "$name" "$SECONDS"
 	"$@" || code=$?
@@ -62,7 +65,7 @@ print_time_of() { printf '%s: %d s\n' "$1" $((SECONDS - $2)) >&2; }
 # with_progress runs a command, and prints every 8 s the last line of what it printed; all of that only if it fails.
 # Arguments: NAME COMMAND...
 with_progress() {
-	local name=$1 code=0 printed
+	local name=$1 code=0 printed ticker
 	shift
 	printed=$(mktemp)
 	echo "$name" >&2
@@ -81,7 +84,7 @@ install_packages() {
 	# Without a network each command fails once and at once, rather than after retries.
 	local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends -o Acquire::Retries=0 -o APT::Update::Error-Mode=any)
 	(
-		flock 9
+		flock -n 9 || { echo 'waiting for another installation of packages' && flock 9; }
 		echo "installing $*"
 		{ have_candidates "$@" && "${apt[@]}" install "$@"; } || { "${apt[@]}" update && "${apt[@]}" install "$@"; }
 	) 9>/run/phoneproof-packages.lock >&2

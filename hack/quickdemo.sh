@@ -20,7 +20,7 @@ choose_folder() {
 # build builds the two programs, and prints each package that it compiles.
 build() {
 	export GOFLAGS="${GOFLAGS-} -v"
-	make --no-print-directory build BIN="$1" && CGO_ENABLED=0 go build -trimpath -o "$1/quickdemo" ./hack/quickdemo
+	make --no-print-directory build BIN="$1" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$1/quickdemo" ./hack/quickdemo
 }
 
 finish() {

@@ -27,9 +27,9 @@ link=-ldflags=-w
 # The time for an Eventually without a timeout of its own: not the second that Gomega assumes, which a busy machine needs.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 
-# What uses an API server in these packages is a small part of them, and is left to the packages' other runs.
-mostly_without_server='/internal/(server|webhook)$'
-small_part='^(TestObject|TestSend_apiServer)$'
+# What uses an API server in these packages is a small part of them.
+mostly_without_server='/internal/(leader|server|webhook)$'
+small_part='^(TestLease|TestObject|TestSend_apiServer)$'
 race=() labels=
 case $mode in
 all) budget='8 min, warm' labels='!slow' ;;
@@ -42,20 +42,23 @@ slow) budget=none ;;
 esac
 if [[ $mode != all ]]; then
 	export CGO_ENABLED=1
-	"$(go env CC)" -include stdlib.h -x c -E /dev/null >/dev/null || {
+	$(go env CC) -include stdlib.h -x c -E /dev/null >/dev/null || {
 		echo "$name: the race detector needs a C compiler and the headers of the C library; on Debian: apt-get install gcc libc6-dev" >&2
 		exit 1
 	}
 	race=(-race)
 fi
-[[ $mode != race ]] || flags+=("-skip=$small_part")
+[[ $mode != race ]] || flags=("-skip=$small_part" "${flags[@]}")
 
 # select_packages prints the packages of this run. Those that use an API server import one of two packages.
 select_packages() {
 	read -ra patterns <<<"${PACKAGES:-./...}"
 	go list -e -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}} ' "${patterns[@]}" |
 		awk -v mode="$mode" -v mostly="$mostly_without_server" \
-			'{ server = / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly } mode == "all" || server == (mode == "slow") { print $1 }'
+			'# What runs scripts and whole programs has little to race.
+			mode == "race" && $1 ~ /\/(hack|quickdemo)$/ { next }
+			{ server = / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly }
+			mode == "all" || server == (mode == "slow") { print $1 }'
 }
 
 # What takes longest begins first, so that it is not left to run alone at the end.
@@ -112,6 +115,10 @@ if [[ -n $specs && $mode == all ]]; then
 		(cd hack/$module && go tool -modfile=../tools/test/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
 			--jsonfile=../../$out/$module.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
 	done
+fi
+if [[ -n $specs && $mode == slow ]]; then
+	"${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link -timeout="$timeout" -race \
+		-run="$small_part" ./internal/leader ./internal/server ./internal/webhook </dev/null || status=1
 fi
 for group in "${groups[@]}"; do
 	wait "$group"

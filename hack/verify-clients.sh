@@ -8,7 +8,7 @@ source hack/lib.sh
 work=$PWD/bin/clients
 results=$work/results
 dev=
-trap 'end_groups 10; [[ -z $dev ]] || { kill "$dev" && wait "$dev"; } 2>/dev/null' EXIT
+trap '[[ -z $dev ]] || { kill "$dev" && wait "$dev"; } 2>/dev/null; end_groups 10' EXIT
 
 # check runs a command in a folder of $work. What it printed is shown if it failed.
 check() {

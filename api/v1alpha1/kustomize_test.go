@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/internal/health"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // Users who run kubectl -k apply the output of kustomize, not the files.
@@ -64,7 +64,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("reaches every object of every file, once", func() {
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		var written, built []string
 		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
@@ -83,7 +83,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("gives the operator the image of the release that the chart is of", func() {
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		content, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "Chart.yaml"))
 		Expect(err).NotTo(HaveOccurred())
@@ -143,7 +143,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 // buildKustomization returns what kubectl's kustomize makes of a folder of the repository.
 func buildKustomization(ctx context.Context, dir string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	build := exec.CommandContext(ctx, plane.Kubectl, "kustomize", dir)
 	build.Dir = root

@@ -21,7 +21,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // warnings collects the warnings of the API server.
@@ -90,7 +90,7 @@ var _ = Describe("A manual request", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		content, err := os.ReadFile(filepath.Join(root, "config", "admission", "requests.yaml"))
 		Expect(err).NotTo(HaveOccurred())

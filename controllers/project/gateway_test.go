@@ -27,7 +27,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("HTTPRoutes that the operator may not read", func() {
@@ -168,7 +168,7 @@ func (b fakeSource) WaitForSync(ctx context.Context) error { return b(ctx) }
 // installGatewayAPI installs HTTPRoutes in the API server until the spec ends.
 func installGatewayAPI(ctx context.Context) client.Object {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(root, "test", "controlplane", "testdata", "httproute.yaml"))
 	Expect(err).NotTo(HaveOccurred())

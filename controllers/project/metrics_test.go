@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("The metrics of projects", func() {
@@ -44,7 +44,7 @@ var _ = Describe("The metrics of projects", func() {
 	})
 
 	It("have every label that the chart's alerts and dashboard select", func() {
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		labels := regexp.MustCompile(`variableLabels: {([^}]*)}`).FindStringSubmatch(conditionDescription.String())
 		Expect(labels).To(HaveLen(2), conditionDescription.String())

@@ -27,6 +27,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 func TestProject(t *testing.T) {
@@ -76,7 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // manifest reads an object of config/rbac.
 func manifest(file string) *unstructured.Unstructured {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
 	Expect(err).NotTo(HaveOccurred())

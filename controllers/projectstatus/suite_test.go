@@ -27,6 +27,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var (
@@ -55,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	server, err = plane.ServiceAccount("default", "serve")
 	Expect(err).NotTo(HaveOccurred())
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	// The smaller of the two roles: conditions are written with either store.
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_postgresql_role.yaml"))

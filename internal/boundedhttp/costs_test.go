@@ -16,7 +16,7 @@ import (
 // TestCosts measures the memory of a connection, its client included.
 func TestCosts(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector uses memory itself; make test runs this test again without it")
+		t.Skip("the race detector uses memory itself; make test runs this test without it")
 	}
 	const many = 200
 	line := "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -71,7 +71,7 @@ func TestCosts(t *testing.T) {
 // ends.
 func TestCosts_TLS(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector uses memory itself; make test runs this test again without it")
+		t.Skip("the race detector uses memory itself; make test runs this test without it")
 	}
 	const many = 100
 	for name, test := range map[string]struct {

@@ -74,7 +74,7 @@ func benchRequest(method, target, body string) *http.Request {
 // TestAllocations fails if requests allocate more than their budget.
 func TestAllocations(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector empties pools at random; make test runs this test again without it")
+		t.Skip("the race detector empties pools at random; make test runs this test without it")
 	}
 	api, w := benchAPI(t), &sink{header: http.Header{}}
 	start := benchRequest(http.MethodPost, pathInit, "")

@@ -16,7 +16,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/plugin/rights"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var updateDocs = flag.Bool("update", false, "write the table of rights into docs/kubectl-plugin.md")
@@ -47,7 +47,7 @@ func rightsTable() string {
 
 func TestDocs_rights(t *testing.T) {
 	g := NewWithT(t)
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(root, "docs", "kubectl-plugin.md")
 	content, err := os.ReadFile(file)
@@ -69,7 +69,7 @@ var command = regexp.MustCompile("`(kubectl phoneproof [^`]+)`")
 // What pages tell readers to type exists: the command, its flags, and as many arguments.
 func TestDocs_commandsExist(t *testing.T) {
 	g := NewWithT(t)
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	g.Expect(err).NotTo(HaveOccurred())

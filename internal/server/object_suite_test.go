@@ -33,6 +33,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 const serverRole = "phoneproof-server-kubernetes"
@@ -104,7 +105,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	serverConfig, err = plane.ServiceAccount("default", "serve")
 	Expect(err).NotTo(HaveOccurred())
 
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())

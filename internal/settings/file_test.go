@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 const projectYAML = `apiVersion: phoneproof.dev/v1alpha1
@@ -318,7 +318,7 @@ func TestNewFile_errors_hold_no_value_of_the_file(t *testing.T) {
 
 func TestNewFile_takes_the_project_among_its_secrets(t *testing.T) {
 	g := NewWithT(t)
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	samples, err := filepath.Glob(filepath.Join(root, "config", "samples", "whatsapp.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())

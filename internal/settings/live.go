@@ -79,7 +79,7 @@ func (l *Live) SetProject(project *verifyv1.VerificationProject) error {
 	return nil
 }
 
-// SetMounted says which secrets this pod mounts; others are not reported as missing. It is called before SetProject.
+// SetMounted sets which secrets this pod mounts; others are not reported as missing. It is called before SetProject.
 func (l *Live) SetMounted(mounted Mounted) { l.files.mounted = mounted }
 
 // ForgetProject makes SetProject accept a project that was created in place of the last one: its immutable fields may differ.

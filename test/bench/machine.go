@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/bench/load"
-	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/pgserver"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // machine describes the machine that the figures depend on.
@@ -43,7 +43,7 @@ func describeMachine(ctx context.Context, dir string) machine {
 	if bin, err := pgserver.Bin(); err == nil {
 		m.PostgreSQL = commandOutput(ctx, filepath.Join(bin, "postgres"), "--version")
 	}
-	if root, err := controlplane.RepositoryRoot(); err == nil {
+	if root, err := repository.Root(); err == nil {
 		m.Kubernetes = commandOutput(ctx, filepath.Join(root, "bin", "kube", "kube-apiserver"), "--version")
 	}
 	return m

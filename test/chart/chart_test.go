@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 const namespace = "phoneproof-system"
@@ -37,7 +38,7 @@ var (
 
 func TestChart(t *testing.T) {
 	if os.Getenv("PHONEPROOF_TEST_HELM") == "" {
-		t.Skip("it needs Helm, which takes minutes to compile: make chart runs it")
+		t.Skip("it needs Helm, which takes minutes to compile: make test PHONEPROOF_TEST_HELM=1 runs it")
 	}
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Chart")
@@ -45,7 +46,7 @@ func TestChart(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
-	root, err = controlplane.RepositoryRoot()
+	root, err = repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	plane, err := controlplane.Start(controlplane.Options{WithoutCRDs: true})
 	Expect(err).NotTo(HaveOccurred())

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/phoneproof/phoneproof/test/ports"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // processTimeout bounds the start and the stop of each process, so that one that hangs ends its test. A healthy one may take more than
@@ -52,7 +53,7 @@ type ControlPlane struct {
 
 // Start returns when the API server is ready and serves the CRDs. The caller must Stop it.
 func Start(o Options) (*ControlPlane, error) {
-	root, err := RepositoryRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return nil, err
 	}

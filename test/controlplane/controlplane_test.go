@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("ControlPlane", func() {
@@ -177,7 +178,7 @@ var _ = Describe("Start", func() {
 
 	It("does not search outside the repository", func() {
 		GinkgoT().Chdir(GinkgoT().TempDir())
-		_, err := controlplane.RepositoryRoot()
+		_, err := repository.Root()
 		Expect(err).To(MatchError(ContainSubstring("no go.mod of github.com/phoneproof/phoneproof")))
 	})
 })

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -8,7 +9,8 @@ import (
 )
 
 // killServers reads a folder, waits for the end of its input, kills the processes whose arguments name files in the folder, and deletes it.
-const killServers = `read -r dir; read -r _
+const killServers = `read -r dir && [[ $dir == /?* ]] || exit 0
+read -r _
 for file in $(grep -lsF -f - /proc/[0-9]*/cmdline <<<"$dir/"); do
 	kill -KILL "${file//[!0-9]/}"
 done
@@ -35,7 +37,7 @@ func startGuard(dir string) (*guard, error) {
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	if _, err := io.WriteString(pipe, dir+"\n"); err != nil {
-		return nil, fmt.Errorf("start guard: %w", err)
+		return nil, errors.Join(fmt.Errorf("start guard: %w", err), pipe.Close(), process.Wait())
 	}
 	return &guard{process: process, pipe: pipe}, nil
 }

@@ -275,7 +275,7 @@ func auditsRequests(t *testing.T, r *reader, _ block) {
 func skipWithoutHelm(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PHONEPROOF_TEST_HELM") == "" {
-		t.Skip("it needs Helm or kustomize, which take minutes to compile: make chart runs it")
+		t.Skip("it needs Helm or kustomize, which take minutes to compile: make test PHONEPROOF_TEST_HELM=1 runs it")
 	}
 }
 

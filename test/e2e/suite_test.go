@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // patience bounds every wait, on a loaded machine.
@@ -57,7 +57,7 @@ var _ = BeforeSuite(func() {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 
 	var err error
-	root, err = controlplane.RepositoryRoot()
+	root, err = repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(root, "bin", "cluster", "image"))
 	Expect(err).NotTo(HaveOccurred(), "run make e2e, which first creates the cluster and the image")

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // Kstatus returns the status that kstatus computes, for which Helm 4 and Flux wait.
@@ -40,7 +40,7 @@ type expression struct {
 
 // ReadChecks reads the health checks from docs/gitops.md.
 func ReadChecks() (*Checks, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("The operator's metrics", func() {
@@ -147,7 +147,7 @@ func (s *shop) tokenFor(ctx context.Context, account string) string {
 // bindInCluster binds a ServiceAccount to a ClusterRole of config/rbac, like an installation.
 func (s *shop) bindInCluster(ctx context.Context, file, account string) {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
 	Expect(err).NotTo(HaveOccurred())

@@ -22,6 +22,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/ports"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("operator and serve", func() {
@@ -115,7 +116,7 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 // createRole creates a role of config/rbac as a Role of the shop's namespace, like an installation for some namespaces.
 func (s *shop) createRole(ctx context.Context, file string) string {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
 	Expect(err).NotTo(HaveOccurred())

@@ -25,6 +25,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/program"
+	"github.com/phoneproof/phoneproof/test/repository"
 	_ "github.com/phoneproof/phoneproof/test/skipped" // prints which specs are skipped and why
 )
 
@@ -146,7 +147,7 @@ const (
 // createRoles creates the servers' roles, like an installation.
 func (c *cluster) createRoles(ctx context.Context) {
 	GinkgoHelper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
 		manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))

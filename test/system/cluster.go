@@ -18,6 +18,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 const (
@@ -53,7 +54,7 @@ func (s *System) startPlane(ctx context.Context) error {
 	if s.Admin, err = client.New(s.Plane.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // Build builds the program of the replicas, test/program, in a folder and returns its path.
 func Build(ctx context.Context, dir string, race bool) (string, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return "", err
 	}
@@ -34,7 +34,7 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 
 // BuildRelease builds the released program as make does, and returns its path.
 func BuildRelease(ctx context.Context) (string, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/doctor.md")
@@ -91,7 +91,7 @@ func isGood(r documentedReason) bool {
 
 func readDocs(t *testing.T, name string) string {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(root, "docs", name))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -114,7 +114,7 @@ func TestDocs_haveEachCheck(t *testing.T) {
 	g.Expect(ok).To(BeTrue())
 	wanted := head + begin + table.String() + end + tail
 	if *update {
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.WriteFile(filepath.Join(root, "docs", "doctor.md"), []byte(wanted), 0o600)).To(Succeed())
 		return

@@ -16,7 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var update = flag.Bool("update", false, "write words.txt")
@@ -34,7 +34,7 @@ var shipped = []string{"api", "cmd/phoneproof", "controllers", "internal"}
 // The list need not follow each change of a text: a word that it lacks is hidden.
 func TestWords_areThoseOfTheSources(t *testing.T) {
 	g := NewWithT(t)
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string]bool{}
 	for _, folder := range shipped {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
-	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var errMine = errors.New("mine")
@@ -560,7 +560,7 @@ var _ = Describe("A store whose kind is deleted", Serial, func() {
 		_, err := s.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		settle(ctx, s)
-		root, err := controlplane.RepositoryRoot()
+		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		kinds := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}}
 		Expect(envtest.UninstallCRDs(plane.Config, kinds)).To(Succeed())

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 func TestKubernetes(t *testing.T) {
@@ -72,7 +73,7 @@ func startPlane(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	server.Wrap(patient)
 
-	root, err := controlplane.RepositoryRoot()
+	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
