@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,7 +107,7 @@ func (c *checkout) writeIndex(w http.ResponseWriter, version string, archive []b
 func (c *checkout) run(arguments string, env ...string) (string, error) {
 	c.t.Helper()
 	command := exec.CommandContext(c.t.Context(), "bash", "-c", "exec hack/envtest-assets.sh "+arguments)
-	command.Dir, command.Env = c.dir, append(c.env, env...)
+	command.Dir, command.Env = c.dir, slices.Concat(c.env, env)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
@@ -219,7 +221,7 @@ func TestEnvtestAssets_cannotDownload(t *testing.T) {
 		}, "has another checksum than in hack/envtest/SHA512SUMS"},
 		"the archive is cut short": {func(c *checkout) {
 			c.download = func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", fmt.Sprint(len(c.archive)))
+				w.Header().Set("Content-Length", strconv.Itoa(len(c.archive)))
 				_, _ = w.Write(c.archive[:len(c.archive)/2])
 			}
 		}, "unexpected EOF"},

@@ -114,7 +114,8 @@ func (c *cluster) finishComponent(ctx context.Context, name string) error {
 	case "containerd":
 		return c.loadImages(ctx, filepath.Join(c.bin, "cluster", "pause.tar"))
 	case "kube-apiserver":
-		_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "apply", "--server-side", "-f", statePath("objects.yaml"))
+		_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(),
+			"apply", "--server-side", "-f", statePath("objects.yaml"))
 		return err
 	}
 	return nil
@@ -156,7 +157,8 @@ func (c *cluster) nodeReady(ctx context.Context) error {
 		"node/"+nodeName); err != nil {
 		return err
 	}
-	_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(), "get", "serviceaccount/default", "--namespace=default")
+	_, err := runCommand(ctx, c.kubeBinary("kubectl"), "--kubeconfig", c.kubeconfigPath(),
+		"get", "serviceaccount/default", "--namespace=default")
 	return err
 }
 

@@ -110,8 +110,8 @@ func run(ctx context.Context, o options) error {
 // makeSecrets returns the values of the Secret of the project. What begins with sim_ means nothing to a real messenger.
 func makeSecrets() map[string]string {
 	random := make([]byte, 64)
-	_, _ = rand.Read(random) // never fails
-	return map[string]string{
+	_, _ = rand.Read(random)  // never fails
+	return map[string]string{ //nolint:gosec // made up, or of the simulator
 		"api-key":        hex.EncodeToString(random[:32]),
 		"webhook-secret": "whsec_" + base64.StdEncoding.EncodeToString(random[32:]),
 		"access-token":   "sim_4915112345670:demo",

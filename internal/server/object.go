@@ -103,18 +103,18 @@ func (o *object) handleUpdate(item any) {
 		return
 	}
 	defer o.seen.Notify("")
-	err := o.adoptProject(project)
+	accepted := o.adoptProject(project)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.project = project
-	if err == nil && !isClosed(o.first) {
+	if accepted && !isClosed(o.first) {
 		close(o.first)
 	}
 }
 
-// adoptProject applies the object, or returns why it was rejected. Immutable fields may differ in an object that was created in
+// adoptProject applies the object, and reports whether it was accepted. Immutable fields may differ in an object that was created in
 // place of a deleted one.
-func (o *object) adoptProject(project *verifyv1.VerificationProject) error {
+func (o *object) adoptProject(project *verifyv1.VerificationProject) bool {
 	another := o.adopted != project.UID
 	if another {
 		o.adopted = project.UID
@@ -124,7 +124,7 @@ func (o *object) adoptProject(project *verifyv1.VerificationProject) error {
 	if another && err != nil { // Live logs rejections only once it has a project
 		o.log.Error(err, "project rejected")
 	}
-	return err
+	return err == nil
 }
 
 // handleDeletion records that the project was deleted. Until its pods are deleted too, they use the last settings but become

@@ -166,7 +166,7 @@ func databaseSpecs() {
 		noRequestObjects(ctx)
 	})
 
-	It("loses nothing that it acknowledged when replicas are killed and the database crashes", func(ctx SpecContext) {
+	It("loses nothing that it acknowledged when replicas are killed and the database crashes", Label("processes"), func(ctx SpecContext) {
 		bakeryIsOpen()
 		p := theBakery.startVerifications(ctx)
 		p.awaitMore(ctx, 20)
