@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +26,8 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	// A process starts with the signals ignored that this one ignores, as under nohup; those that it catches have their default again.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	bin, _ = os.MkdirTemp("", "quickdemo-test-")
 	code := m.Run()
 	_ = os.RemoveAll(bin)
@@ -254,10 +257,10 @@ func TestDemo_leavesNothingOfTheBuildRunning(t *testing.T) {
 	for name, number := range map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			tools := t.TempDir()
-			NewWithT(t).Expect(os.WriteFile(filepath.Join(tools, "make"), []byte("#!/bin/sh\nsleep 600 & sleep 600\n"), 0o700)).To(Succeed())
+			NewWithT(t).Expect(os.WriteFile(filepath.Join(tools, "make"), []byte("#!/bin/sh\nsleep 60 & sleep 60\n"), 0o700)).To(Succeed())
 			p := startCommand(t, "env", "PATH="+tools+":"+os.Getenv("PATH"), "../quickdemo.sh")
 			p.Eventually(func() string { return strings.Join(p.findRunning(), "\n") }).WithTimeout(30 * time.Second).
-				Should(ContainSubstring("sleep\x00600"))
+				Should(ContainSubstring("sleep\x0060"))
 			p.Expect(p.cmd.Process.Signal(number)).To(Succeed())
 			p.Expect(p.awaitEnd()).To(Equal(130), "%s", &p.stderr)
 			p.expectNothingLeft()
