@@ -178,7 +178,7 @@ test: test-packages envtest-assets ## Run all tests but the slow ones, against a
 	@hack/test.sh
 
 .PHONY: test-race
-test-race: test-packages ## Run the packages that need no API server with the race detector, which takes a C compiler (PACKAGES, TEST_FLAGS).
+test-race: test-packages ## Run the product's packages that need no API server with the race detector, which takes a C compiler (PACKAGES, TEST_FLAGS).
 	@hack/test.sh race
 
 .PHONY: test-slow

@@ -2,8 +2,10 @@
 # Runs the tests of PACKAGES and prints their number on the last line:
 #
 #	hack/test.sh          all but those labelled "slow", without the race detector
-#	hack/test.sh race     the packages that need no API server, with the race detector, which needs a C compiler
+#	hack/test.sh race     the packages of the product that need no API server, with the race detector, which needs a C compiler
 #	hack/test.sh slow     the other packages, and all specs of test/integration, with the race detector
+#
+# What starts no goroutine and shares nothing has nothing to race, and is left out of both.
 #
 # The specs of test/integration mostly wait for processes: PROCS of them run at once, beside the tests of everything else. With
 # -run or -bench in TEST_FLAGS they are left out.
@@ -18,7 +20,8 @@ out=bin/test$([[ $mode == all ]] || echo "-$mode")
 # Many packages wait for servers: with one for each processor, the processors were idle for a quarter of the time. With one more, and
 # the specs beside them, they are always busy.
 packages_at_once=$(($(nproc) + 1))
-integration=$(go list -m)/test/integration
+module=$(go list -m)
+integration=$module/test/integration
 tool=(go tool -modfile=hack/tools/test/go.mod)
 timeout=${TEST_TIMEOUT:-60m}
 read -ra flags <<<"${TEST_FLAGS-}"
@@ -55,15 +58,14 @@ select_packages() {
 	read -ra patterns <<<"${PACKAGES:-./...}"
 	go list -e -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}} ' "${patterns[@]}" |
 		awk -v mode="$mode" -v mostly="$mostly_without_server" \
-			'# What runs scripts and whole programs has little to race.
-			mode == "race" && $1 ~ /\/(hack|quickdemo)$/ { next }
-			{ server = / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly }
-			mode == "all" || server == (mode == "slow") { print $1 }'
+			'{ other = $1 ~ /\/(hack|test)(\/|$)/ || / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly }
+			mode == "all" || other == (mode == "slow") { print $1 }'
 }
 
 # What takes longest begins first, so that it is not left to run alone at the end.
 long=() short=() specs=
 while read -r package; do
+	[[ $mode == all ]] || grep -qsE '^\s*go [a-z]|"sync|x/sync' ".${package#"$module"}"/*.go || continue
 	case $package in
 	"$integration") specs=yes ;;
 	*/controllers/project | */store/kubernetes | */store/postgres | */phoneproof/app | */api/v1alpha1 | */httpapi | */test/docs) long+=("$package") ;;
