@@ -75,12 +75,12 @@ func newCheckout(t *testing.T) *checkout {
 		c.Expect(err).NotTo(HaveOccurred())
 		c.env = append(c.env, name+"="+strings.TrimSpace(string(value)))
 	}
-	c.clone()
+	c.makeClone()
 	return c
 }
 
-// clone begins a new checkout, whose checksum is the one of the archive.
-func (c *checkout) clone() {
+// makeClone begins a new checkout, whose checksum is the one of the archive.
+func (c *checkout) makeClone() {
 	c.t.Helper()
 	c.dir = c.t.TempDir()
 	for _, file := range []string{"envtest-assets.sh", "lib.sh", "kube/go.mod", "kube/go.sum", "envtest/go.mod", "envtest/go.sum"} {
@@ -112,8 +112,8 @@ func (c *checkout) run(arguments string, env ...string) (string, error) {
 	return string(output), err
 }
 
-// programs returns what each program in bin/kube prints.
-func (c *checkout) programs() map[string]string {
+// listPrograms returns what each program in bin/kube prints.
+func (c *checkout) listPrograms() map[string]string {
 	c.t.Helper()
 	files, err := filepath.Glob(filepath.Join(c.dir, "bin/kube/*"))
 	c.Expect(err).NotTo(HaveOccurred())
@@ -165,27 +165,27 @@ func TestEnvtestAssets_downloadsOnceForEveryCheckout(t *testing.T) {
 	c := newCheckout(t)
 	output, err := c.run("")
 	c.Expect(err).NotTo(HaveOccurred(), output)
-	c.Expect(c.programs()).To(Equal(allDownloaded))
+	c.Expect(c.listPrograms()).To(Equal(allDownloaded))
 
 	c.server.Close()
-	c.clone()
+	c.makeClone()
 	c.Expect(c.run("")).To(BeEmpty())
-	c.Expect(c.programs()).To(Equal(allDownloaded))
+	c.Expect(c.listPrograms()).To(Equal(allDownloaded))
 
 	output, err = c.run("controllers")
 	c.Expect(err).NotTo(HaveOccurred(), output)
-	c.Expect(c.programs()).To(HaveLen(4))
-	c.Expect(c.programs()).To(HaveKeyWithValue("kube-controller-manager", "built"))
-	c.Expect(c.programs()).To(HaveKeyWithValue("etcd", "downloaded"))
+	c.Expect(c.listPrograms()).To(HaveLen(4))
+	c.Expect(c.listPrograms()).To(HaveKeyWithValue("kube-controller-manager", "built"))
+	c.Expect(c.listPrograms()).To(HaveKeyWithValue("etcd", "downloaded"))
 	output, err = c.run("cluster")
 	c.Expect(err).NotTo(HaveOccurred(), output)
-	c.Expect(c.programs()).To(HaveLen(7))
+	c.Expect(c.listPrograms()).To(HaveLen(7))
 	c.Expect(c.run("")).To(BeEmpty())
-	c.Expect(c.programs()).To(HaveLen(7))
+	c.Expect(c.listPrograms()).To(HaveLen(7))
 
 	output, err = c.run("", "KUBE=source")
 	c.Expect(err).NotTo(HaveOccurred(), output)
-	c.Expect(c.programs()).To(HaveKeyWithValue("kube-apiserver", "built"))
+	c.Expect(c.listPrograms()).To(HaveKeyWithValue("kube-apiserver", "built"))
 }
 
 func TestEnvtestAssets_buildsWithoutTheIndex(t *testing.T) {
@@ -194,10 +194,10 @@ func TestEnvtestAssets_buildsWithoutTheIndex(t *testing.T) {
 	c.index = func(http.ResponseWriter, *http.Request) { t.Error("the index was read") }
 	output, err := c.run("", "KUBE=source")
 	c.Expect(err).NotTo(HaveOccurred(), output)
-	c.Expect(c.programs()).To(Equal(allBuilt))
-	c.clone()
+	c.Expect(c.listPrograms()).To(Equal(allBuilt))
+	c.makeClone()
 	c.Expect(c.run("")).To(BeEmpty(), "built before, for another checkout")
-	c.Expect(c.programs()).To(Equal(allBuilt))
+	c.Expect(c.listPrograms()).To(Equal(allBuilt))
 }
 
 // Each is built instead, unless it has to be a download, which then leaves nothing behind.
@@ -227,7 +227,7 @@ func TestEnvtestAssets_cannotDownload(t *testing.T) {
 		}, "unexpected EOF"},
 		"the archive lacks a program": {func(c *checkout) {
 			c.archive = packPrograms(c.t, "etcd", "kube-apiserver")
-			c.clone()
+			c.makeClone()
 		}, "lacks a program"},
 		"no checksum is kept": {func(c *checkout) {
 			c.writeFile("hack/envtest/SHA512SUMS", nil)
@@ -245,7 +245,7 @@ func TestEnvtestAssets_cannotDownload(t *testing.T) {
 			output, err = c.run("")
 			c.Expect(err).NotTo(HaveOccurred(), output)
 			c.Expect(output).To(ContainSubstring(test.reason))
-			c.Expect(c.programs()).To(Equal(allBuilt))
+			c.Expect(c.listPrograms()).To(Equal(allBuilt))
 		})
 	}
 }
@@ -255,7 +255,7 @@ func TestEnvtestAssets_keepsThemInTheCheckoutIfNowhereElse(t *testing.T) {
 	c := newCheckout(t)
 	c.writeFile("file", nil)
 	for _, env := range [][]string{{"XDG_CACHE_HOME=", "HOME="}, {"XDG_CACHE_HOME=" + filepath.Join(c.dir, "file")}} {
-		c.clone()
+		c.makeClone()
 		output, err := c.run("", append(env, "KUBE=source")...)
 		c.Expect(err).NotTo(HaveOccurred(), output)
 		c.Expect(filepath.Glob(filepath.Join(c.dir, "bin/kube/built-*/kubectl"))).To(HaveLen(1))

@@ -73,7 +73,7 @@ func run(ctx context.Context, o options) error {
 	defer os.RemoveAll(work) //nolint:errcheck // it is in the folder for temporary files
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &server{program: o.program, work: work, ended: make(chan struct{}), cancel: cancel}
-	defer s.end()
+	defer s.stopProcess()
 	p := &player{ctx: ctx, out: os.Stdout, secrets: makeSecrets()}
 	p.printf("PhoneProof on this machine alone, every messenger simulated: nothing here is true of a real phone, and nothing is kept.")
 	if o.paste {
@@ -220,8 +220,8 @@ func describeEnd(err error, log *bytes.Buffer) error {
 	return fmt.Errorf("phoneproof has ended (%v): %s", err, strings.TrimSpace(log.String())) //nolint:errorlint // it may be nil
 }
 
-// end kills the server, which has nothing to save, and returns when it has gone.
-func (s *server) end() {
+// stopProcess kills the server, which has nothing to save, and returns when it has gone.
+func (s *server) stopProcess() {
 	s.cancel(nil)
 	if s.started {
 		<-s.ended

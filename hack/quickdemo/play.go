@@ -81,29 +81,29 @@ func (p *player) playAll() error {
 
 func (p *player) playWhatsApp() {
 	p.sayf("The backend of the bookshop asks for a link for Ada's number, %s:", ada)
-	begun := p.begin(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
 	p.sayf("Ada taps it. WhatsApp opens with the text, and Ada sends it:")
-	p.act(ada, "send", `{"link": "`+begun.WALink+`"}`)
+	p.playUser(ada, "send", `{"link": "`+begun.WALink+`"}`)
 	p.sayf("The backend asks what came of it, and waits:")
-	p.expect("status", p.readStatus(begun, "&wait=20s").Status, "VERIFIED")
+	p.expectValue("status", p.readStatus(begun, "&wait=20s").Status, "VERIFIED")
 	p.awaitEvent(begun, "verification.success")
 }
 
 func (p *player) playTelegram() {
 	p.sayf("The same on Telegram, where the link opens the bot of the bookshop:")
-	begun := p.begin(`{"phoneNumber": "` + ada + `", "method": "TELEGRAM"}`)
-	p.act(ada, "send", `{"link": "`+begun.TGLink+`"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "TELEGRAM"}`)
+	p.playUser(ada, "send", `{"link": "`+begun.TGLink+`"}`)
 	p.awaitEvent(begun, "verification.attention")
 	p.sayf("Telegram shows no bot a number, so the bot asks for the contact. Ada presses its button:")
-	p.act(ada, "share-contact", `{"wait": "20s"}`)
-	p.expect("status", p.readStatus(begun, "&wait=20s").Status, "VERIFIED")
+	p.playUser(ada, "share-contact", `{"wait": "20s"}`)
+	p.expectValue("status", p.readStatus(begun, "&wait=20s").Status, "VERIFIED")
 	p.awaitEvent(begun, "verification.success")
 }
 
 func (p *player) playOtherPhone() {
 	p.sayf("The text for Ada's number is sent from Mallory's phone, %s:", mallory)
-	begun := p.begin(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
-	p.act(mallory, "send", `{"link": "`+begun.WALink+`"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
+	p.playUser(mallory, "send", `{"link": "`+begun.WALink+`"}`)
 	p.awaitEvent(begun, "verification.attention")
 	p.expectPending(begun, "OTHER_NUMBER")
 }
@@ -112,55 +112,55 @@ func (p *player) playRelay() {
 	const request = `{"phoneNumber": "` + luis + `", "assurance": "SESSION", "purpose": "sign-in", ` +
 		`"browser": "CHROME/WINDOWS", "locale": "en"}`
 	p.sayf("Mallory signs in at the bookshop with the number of Luis, %s:", luis)
-	begun := p.begin(request)
+	begun := p.beginVerification(request)
 	p.sayf("Mallory sends the link to Luis: \"Tap and send, to get your parcel.\" Luis does. That proves the number, and verifies nothing:")
-	p.act(luis, "send", `{"link": "`+begun.WALink+`"}`)
+	p.playUser(luis, "send", `{"link": "`+begun.WALink+`"}`)
 	p.awaitEvent(begun, "verification.attention")
 	p.expectPending(begun, "AWAITING_CONFIRMATION")
 	p.sayf("The digits go to the phone of Luis alone, below who asks, for what, and in which browser:")
 	digits := p.readDigits(luis)
 	p.sayf("Mallory does not have them, and guesses. Five wrong ones end the request:")
-	p.confirm(begun, nextDigits(digits), "wrong_code")
+	p.confirmRequest(begun, nextDigits(digits), "wrong_code")
 	p.expectPending(begun, "AWAITING_CONFIRMATION")
 	p.sayf("Luis types them at the real bookshop, which is another session with a request of its own. There they are worth nothing:")
-	p.confirm(p.begin(request), digits, "not_proven")
+	p.confirmRequest(p.beginVerification(request), digits, "not_proven")
 	p.sayf("Only the session that began the request, and only with the digits from the phone of Luis, verifies the number. Had Luis begun it:")
-	confirmed := p.confirm(begun, digits, "")
-	p.expect("status", confirmed.Status, "VERIFIED")
-	p.expect("assurance", confirmed.Assurance, "session")
+	confirmed := p.confirmRequest(begun, digits, "")
+	p.expectValue("status", confirmed.Status, "VERIFIED")
+	p.expectValue("assurance", confirmed.Assurance, "session")
 	p.awaitEvent(begun, "verification.success")
 }
 
-// begin starts a verification.
-func (p *player) begin(body string) answer {
-	begun := p.call(p.api+"/api/verify/init", body, "")
+// beginVerification starts a verification.
+func (p *player) beginVerification(body string) answer {
+	begun := p.makeCall(p.api+"/api/verify/init", body, "")
 	if begun.RequestID == "" {
 		p.failf("expected a requestId, got none")
 	}
 	return begun
 }
 
-// act has a user do something.
-func (p *player) act(user, what, body string) {
-	p.call(p.simulator+"/sim/users/"+user+"/"+what, body, "")
+// playUser has a user do something.
+func (p *player) playUser(user, what, body string) {
+	p.makeCall(p.simulator+"/sim/users/"+user+"/"+what, body, "")
 }
 
 func (p *player) readStatus(begun answer, more string) answer {
-	return p.call(p.api+"/api/verify/status?id="+begun.RequestID+more, "", "")
+	return p.makeCall(p.api+"/api/verify/status?id="+begun.RequestID+more, "", "")
 }
 
 func (p *player) expectPending(begun answer, hint string) {
 	status := p.readStatus(begun, "")
-	p.expect("status", status.Status, "PENDING")
-	p.expect("hint", status.Hint, hint)
+	p.expectValue("status", status.Status, "PENDING")
+	p.expectValue("hint", status.Hint, hint)
 }
 
-func (p *player) confirm(begun answer, digits, wantError string) answer {
-	return p.call(p.api+"/api/verify/confirm", `{"id": "`+begun.RequestID+`", "code": "`+digits+`"}`, wantError)
+func (p *player) confirmRequest(begun answer, digits, wantError string) answer {
+	return p.makeCall(p.api+"/api/verify/confirm", `{"id": "`+begun.RequestID+`", "code": "`+digits+`"}`, wantError)
 }
 
-// call prints a call as a line of curl, makes it, and prints and returns its answer, which has the error code wantError.
-func (p *player) call(url, body, wantError string) (a answer) {
+// makeCall prints a call as a line of curl, makes it, and prints and returns its answer, which has the error code wantError.
+func (p *player) makeCall(url, body, wantError string) (a answer) {
 	if p.err != nil {
 		return a
 	}
@@ -177,7 +177,7 @@ func (p *player) call(url, body, wantError string) (a answer) {
 		err  error
 	)
 	if p.pasted == nil {
-		text, err = p.exchange(url, body)
+		text, err = p.sendRequest(url, body)
 	} else if p.pasted.Scan() {
 		text = p.pasted.Bytes()
 	}
@@ -186,15 +186,15 @@ func (p *player) call(url, body, wantError string) (a answer) {
 		err = json.Unmarshal(text, &a)
 	}
 	if err != nil {
-		wait(p.ctx, time.Second) // for the reason, if the server has just ended
+		waitFor(p.ctx, time.Second) // for the reason, if the server has just ended
 		p.failf("expected an answer in JSON from %s: %w", url, err)
 	}
-	p.expect("error code", a.Error.Code, wantError)
+	p.expectValue("error code", a.Error.Code, wantError)
 	return a
 }
 
-// exchange makes a call, a POST if it has a body, past every proxy.
-func (p *player) exchange(url, body string) ([]byte, error) {
+// sendRequest sends a request, a POST if it has a body, past every proxy.
+func (p *player) sendRequest(url, body string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	method := http.MethodGet
@@ -257,16 +257,16 @@ func (p *player) readDigits(user string) string {
 		deadline = time.Now().Add(patience)
 	)
 	for p.err == nil {
-		text, err := p.exchange(url, "")
+		text, err := p.sendRequest(url, "")
 		if err == nil && regexp.MustCompile(`: \d{6}\\n`).Match(text) {
 			break
 		}
 		if err != nil || time.Now().After(deadline) {
 			p.failf("expected a message with six digits, got %s (%v)", text, err)
 		}
-		wait(p.ctx, 50*time.Millisecond)
+		waitFor(p.ctx, 50*time.Millisecond)
 	}
-	for _, chat := range p.call(url, "", "").Chats {
+	for _, chat := range p.makeCall(url, "", "").Chats {
 		for _, message := range chat.Messages {
 			if digits := digitsLine.FindStringSubmatch(message.Text); message.From == "business" && digits != nil {
 				p.sayf("The message:")
@@ -279,8 +279,8 @@ func (p *player) readDigits(user string) string {
 	return ""
 }
 
-// wait waits for a time, or for the end of the context.
-func wait(ctx context.Context, duration time.Duration) {
+// waitFor waits for a time, or for the end of the context.
+func waitFor(ctx context.Context, duration time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(duration):
@@ -293,7 +293,7 @@ func nextDigits(digits string) string {
 	return fmt.Sprintf("%06d", (number+1)%1_000_000)
 }
 
-func (p *player) expect(what, got, want string) {
+func (p *player) expectValue(what, got, want string) {
 	if got != want {
 		p.failf("expected the %s %q, got %q", what, want, got)
 	}
