@@ -181,5 +181,6 @@ var challenges = map[*verification.Error]string{
 	errScopeInit:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
 	errScopeStatus:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
 	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
+	errScopeManual:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
 	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

@@ -107,6 +107,8 @@ var (
 		"The API key may not read the status of verifications: its scopes lack Status.")
 	errScopeRead = newError(codeInsufficientScope, "",
 		"The API key may not list verifications: its scopes lack Read.")
+	errScopeManual = newError(codeInsufficientScope, fieldRequestID,
+		"The API key may not change verifications that init did not start: its scopes lack Read.")
 	errScopeRedeliver = newError(codeInsufficientScope, "",
 		"The API key may not send events once more: its scopes lack Redeliver.")
 

@@ -83,6 +83,10 @@ func (x *exchange) serveChange(
 	if !body.ID.given {
 		return errMissingChangedID
 	}
+	// People choose the names of manual requests, so a key that only knows ids of init must not find one by guessing.
+	if !verification.IsRequestID(body.ID.value) && !key.Has(settings.ScopeRead) {
+		return errScopeManual
+	}
 	if err := limit(key.Name); err != nil {
 		return fmt.Errorf("limit changes: %w", err)
 	}

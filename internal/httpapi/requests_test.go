@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -258,8 +259,9 @@ func TestRequest_unknown(t *testing.T) {
 	w.g.Expect(err).NotTo(HaveOccurred())
 	ids, _ := w.list("")
 	w.g.Expect(ids).To(BeEmpty(), "another project's requests are in the same database")
+	w.changeSettings(func(s *settings.Settings) { s.Keys = keysOf(readerKey(false)) })
 	for _, id := range []string{foreign, "x", "X", "a..b", "..", strings.Repeat("a", 300), "vr=1"} {
-		for _, r := range []request{readRequest(keyRead, id), changeRequest(keyInit, pathCancel, id), changeRequest(keyRedeliver, pathRedeliver, id)} {
+		for _, r := range []request{readRequest(keyRead, id), changeRequest(keyReader, pathCancel, id), changeRequest(keyReader, pathRedeliver, id)} {
 			a := w.do(r)
 			w.g.Expect(a.status).To(Equal(http.StatusNotFound), r.target)
 			w.g.Expect(a.errorField("code")).To(Equal(string(verification.CodeNotFound)), r.target)
@@ -413,6 +415,44 @@ func TestChanges_refuseBodies(t *testing.T) {
 			w.g.Expect(a.status).To(Equal(http.StatusBadRequest), body)
 			w.g.Expect(a.errorField("field")).To(Equal(field), body)
 		}
+	}
+}
+
+// TestChanges_ofManualRequestsNeedRead: names that people choose can be guessed, and an answer has number, reference and metadata.
+func TestChanges_ofManualRequestsNeedRead(t *testing.T) {
+	for name, test := range map[string]bool{"live": false, "test": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newRequestsWorld(t)
+			w.changeSettings(func(s *settings.Settings) {
+				init := settings.Key{Name: "init", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeInit, Test: test}
+				redeliver := settings.Key{Name: "redeliver", Hash: sha256.Sum256([]byte(keyRedeliver)), Scopes: settings.ScopeRedeliver, Test: test}
+				s.Keys = settings.NewKeys(init, redeliver, readerKey(test))
+			})
+			number, err := phone.FromE164(w.newNumber(1))
+			w.g.Expect(err).NotTo(HaveOccurred())
+			const stored, generated = "mara", "signup-x7k2p"
+			for _, id := range []string{stored, generated} {
+				_, err := w.store.Store.Create(t.Context(), verification.New{
+					ID: id, Phone: number, Method: verification.WhatsApp, TTL: time.Hour, Test: test,
+				}, verification.Limits{})
+				w.g.Expect(err).NotTo(HaveOccurred())
+			}
+			for key, path := range map[string]string{keyInit: pathCancel, keyRedeliver: pathRedeliver} {
+				var bodies []string
+				for _, id := range []string{stored, generated, "absent", "vr", "X", "vr" + strings.Repeat("a", 23), "vr" + strings.Repeat("1", 24)} {
+					before := w.store.calls.Load()
+					a := w.do(changeRequest(key, path, id))
+					w.g.Expect(a.status).To(Equal(http.StatusForbidden), id)
+					w.g.Expect(a.joinedHeader("WWW-Authenticate")).To(HaveSuffix(`scope="Read"`))
+					w.g.Expect(w.store.calls.Load()).To(Equal(before), "the store is not asked")
+					bodies = append(bodies, string(a.body))
+				}
+				w.g.Expect(bodies).To(HaveEach(bodies[0]), "whether a request exists is not told")
+				w.g.Expect(w.do(changeRequest(key, path, "vr"+strings.Repeat("a", 24))).status).To(Equal(http.StatusNotFound), "an id in the form of init's")
+			}
+			w.g.Expect(w.do(changeRequest(keyReader, pathRedeliver, stored)).errorField("code")).To(Equal(string(verification.CodeNoEvent)))
+			w.g.Expect(w.do(changeRequest(keyReader, pathCancel, stored)).fields).To(HaveKeyWithValue("hint", "CANCELED"))
+		})
 	}
 }
 

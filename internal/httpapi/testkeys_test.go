@@ -22,16 +22,20 @@ const (
 	keyReader = "the-live-key-with-all-scopes-0123456789"
 )
 
+// readerKey returns keyReader in either mode.
+func readerKey(test bool) settings.Key {
+	all := settings.ScopeInit | settings.ScopeStatus | settings.ScopeRead | settings.ScopeRedeliver
+	return settings.Key{Name: "reader", Hash: sha256.Sum256([]byte(keyReader)), Scopes: all, Test: test}
+}
+
 // newTestHarness serves a project with a test key, and returns what runs its loop once for a request.
 func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id string)) {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	h := newHarness(t, func(s *setup) {
 		s.options.Clock = fake
-		all := settings.ScopeInit | settings.ScopeStatus | settings.ScopeRead | settings.ScopeRedeliver
-		s.settings.Keys = keysOf(
-			settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: all, Test: true},
-			settings.Key{Name: "reader", Hash: sha256.Sum256([]byte(keyReader)), Scopes: all})
+		reader := readerKey(false)
+		s.settings.Keys = keysOf(settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: reader.Scopes, Test: true}, reader)
 	})
 	h.canaries.add(keyTest, keyReader)
 	for _, e := range testnumbers.All() {

@@ -20,6 +20,11 @@ var requestMutants = []Mutant{
 		Suite: "http api", Test: "TestRequests_needTheirScopes",
 	},
 	{
+		Name: "manual-request-by-a-guessed-name", Promise: "security.md: a key with Init or Redeliver alone guesses no name of a manual request",
+		Symbol: "httpapi.(*exchange).serveChange", Old: "!verification.IsRequestID(body.ID.value) && !key.Has(settings.ScopeRead)", New: "false",
+		Suite: "http api", Test: "TestChanges_ofManualRequestsNeedRead",
+	},
+	{
 		Name: "cursor-of-other-filters", Promise: "proof.md 16: a cursor holds for the same filters alone",
 		Symbol: "httpapi.checkCursor", Old: "project, f.Phase, f.Reference,", New: `project, "", "",`,
 		Suite: "http api", Test: "TestList_refusesParameters",
