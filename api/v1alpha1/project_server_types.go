@@ -51,8 +51,8 @@ type Server struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 317 && k.matches(r'^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$') && self[k].matches(r'^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))`,message="nodeSelector must consist of labels: keys like example.com/pool, values of letters, digits, '-', '_' and '.'"
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// tolerations of the pods, as in a Pod. The cluster's administrator may
-	// restrict them. At most 16 entries. Default: unset, none.
+	// tolerations of the pods, as in a Pod. The cluster's administrator says which
+	// are allowed; none by default. At most 16 entries. Default: unset, none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

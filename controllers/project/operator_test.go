@@ -20,7 +20,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// usual returns the default options of an operator.
+// usual returns the options of an operator. Its permissions are wider than the default ones.
 func usual() Options {
 	return Options{
 		Render: render.Options{Image: "ghcr.io/phoneproof/phoneproof:1.0.0"},

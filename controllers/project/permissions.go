@@ -33,6 +33,18 @@ type Permissions struct {
 	grants *grantIndex // nil outside of a Controller
 }
 
+// DefaultPermissions returns what projects may ask for unless the administrator decides otherwise. The annotations name an issuer and
+// a DNS record; other ones of the same controllers give a certificate more names, or further uses.
+func DefaultPermissions() Permissions {
+	return Permissions{
+		Annotations: []string{
+			"cert-manager.io/issuer", "cert-manager.io/cluster-issuer",
+			"external-dns.alpha.kubernetes.io/hostname", "external-dns.alpha.kubernetes.io/ttl",
+		},
+		ServiceTypes: []string{string(verifyv1.ServiceClusterIP)},
+	}
+}
+
 // The operator's flags for grants.
 const (
 	accountGrantFlag = "--grant-account"

@@ -76,13 +76,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (o *Options) addPermissionFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.Permissions.Annotations, "allow-annotation", []string{"cert-manager.io/*", "external-dns.alpha.kubernetes.io/*"},
+	usual := project.DefaultPermissions()
+	flags.StringSliceVar(&o.Permissions.Annotations, "allow-annotation", usual.Annotations,
 		"a pattern of annotations that projects may give to Service and Ingress; repeatable, empty for none")
-	flags.StringSliceVar(&o.Permissions.PriorityClasses, "allow-priority-class", nil,
+	flags.StringSliceVar(&o.Permissions.PriorityClasses, "allow-priority-class", usual.PriorityClasses,
 		"a pattern of PriorityClasses that projects may give to their pods; repeatable")
-	flags.StringSliceVar(&o.Permissions.Tolerations, "allow-toleration", []string{"*"},
-		"a pattern of taints that projects may tolerate; repeatable, empty for none")
-	flags.StringSliceVar(&o.Permissions.ServiceTypes, "allow-service-type", []string{string(corev1.ServiceTypeClusterIP)},
+	flags.StringSliceVar(&o.Permissions.Tolerations, "allow-toleration", usual.Tolerations,
+		"a pattern of taints that projects may tolerate; repeatable")
+	flags.StringSliceVar(&o.Permissions.ServiceTypes, "allow-service-type", usual.ServiceTypes,
 		"a type that a project's Service may have: ClusterIP, NodePort or LoadBalancer; repeatable")
 	flags.StringSliceVar(&o.accountGrants, "grant-account", nil,
 		"a messenger account that only the projects of a namespace may name, as NAMESPACE=telegram:BOTUSERNAME or "+

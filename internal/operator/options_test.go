@@ -59,15 +59,11 @@ func TestOptions_permissions(t *testing.T) {
 	g := NewWithT(t)
 	usual, err := parseOptions("--server-image=a")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(usual.Permissions.Annotations).To(Equal([]string{"cert-manager.io/*", "external-dns.alpha.kubernetes.io/*"}))
-	g.Expect(usual.Permissions.PriorityClasses).To(BeEmpty())
-	g.Expect(usual.Permissions.Tolerations).To(Equal([]string{"*"}))
-	g.Expect(usual.Permissions.ServiceTypes).To(Equal([]string{"ClusterIP"}))
+	g.Expect(usual.Permissions).To(Equal(project.DefaultPermissions()))
 
-	none, err := parseOptions("--server-image=a", "--allow-annotation=", "--allow-toleration=")
+	none, err := parseOptions("--server-image=a", "--allow-annotation=")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(none.Permissions.Annotations).To(BeEmpty())
-	g.Expect(none.Permissions.Tolerations).To(BeEmpty())
 
 	others, err := parseOptions("--server-image=a", "--allow-service-type=ClusterIP", "--allow-service-type=NodePort")
 	g.Expect(err).NotTo(HaveOccurred())

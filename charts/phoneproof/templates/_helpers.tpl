@@ -81,7 +81,7 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- toYaml (.Files.Get (printf "files/rbac/%s.yaml" .role) | fromYaml).rules -}}
 {{- end -}}
 
-{{/* The operator's command line. An empty list of what is allowed is passed too, because the flag has a default. */}}
+{{/* The operator's command line. An empty list of annotations is passed too, because the flag has a default. */}}
 {{- define "phoneproof.operatorArgs" -}}
 - operator
 - --server-image={{ include "phoneproof.image" . }}
@@ -95,7 +95,7 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- include "phoneproof.flags" (dict "flag" "webhook-deny" "values" .Values.admin.webhook.deny) }}
 {{- include "phoneproof.flags" (dict "flag" "allow-annotation" "values" (default (list "") .Values.admin.allowAnnotations)) }}
 {{- include "phoneproof.flags" (dict "flag" "allow-priority-class" "values" .Values.admin.allowPriorityClasses) }}
-{{- include "phoneproof.flags" (dict "flag" "allow-toleration" "values" (default (list "") .Values.admin.allowTolerations)) }}
+{{- include "phoneproof.flags" (dict "flag" "allow-toleration" "values" .Values.admin.allowTolerations) }}
 {{- include "phoneproof.flags" (dict "flag" "allow-service-type" "values" .Values.admin.allowServiceTypes) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-account" "values" .Values.admin.grantAccounts) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-host" "values" .Values.admin.grantHosts) }}

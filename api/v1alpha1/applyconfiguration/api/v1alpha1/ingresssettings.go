@@ -22,8 +22,9 @@ type IngressSettingsApplyConfiguration struct {
 	// section. Example: verify-example-com-tls.
 	TLSSecretName *string `json:"tlsSecretName,omitempty"`
 	// annotations of the Ingress. The cluster's administrator says which are
-	// allowed; cert-manager.io/* and external-dns.alpha.kubernetes.io/* are by
-	// default. At most 16 entries, each value at most 4096 characters.
+	// allowed; by default issuer and cluster-issuer of cert-manager.io, hostname
+	// and ttl of external-dns.alpha.kubernetes.io. At most 16 entries, each value
+	// at most 4096 characters.
 	// Default: unset, none. Example: cert-manager.io/cluster-issuer: letsencrypt.
 	Annotations map[string]apiv1alpha1.AnnotationValue `json:"annotations,omitempty"`
 }

@@ -35,8 +35,8 @@ type ServerApplyConfiguration struct {
 	// nodeSelector lets the pods run on nodes with these labels only. At most
 	// 16 entries. Default: unset, on any node.
 	NodeSelector map[string]apiv1alpha1.LabelValue `json:"nodeSelector,omitempty"`
-	// tolerations of the pods, as in a Pod. The cluster's administrator may
-	// restrict them. At most 16 entries. Default: unset, none.
+	// tolerations of the pods, as in a Pod. The cluster's administrator says which
+	// are allowed; none by default. At most 16 entries. Default: unset, none.
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
 	// affinity of the pods, as in a Pod. Default: unset, none.
 	Affinity *v1.Affinity `json:"affinity,omitempty"`
