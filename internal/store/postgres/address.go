@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"crypto/x509"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -41,6 +42,11 @@ func (a Address) findMissing() *DatabaseError {
 
 // errBadURI replaces the errors of pgx, which contain the URI.
 var errBadURI = &DatabaseError{Rejected: true, Message: "the connection URI cannot be read"}
+
+// errTooManyConns is the error of a URI whose pools would leave the database nothing for others.
+var errTooManyConns = &DatabaseError{
+	Rejected: true, Message: fmt.Sprintf("pool_max_conns in the connection URI is above %d, the most that a replica may open", maxConnsInURI),
+}
 
 // parse returns the pool configuration of the address. Settings missing from the URI get safe defaults: see parseEncrypted and
 // requireSCRAM.

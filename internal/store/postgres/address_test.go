@@ -237,6 +237,27 @@ func TestAddress_rejectsUnusable(t *testing.T) {
 	}
 }
 
+func TestPoolConfig_boundsConnections(t *testing.T) {
+	for uri, want := range map[string]int32{
+		"postgresql://db/shop?pool_max_conns=1":                     1,
+		"postgresql://db/shop?pool_max_conns=90":                    90,
+		"postgresql://db/shop?pool_max_conns=91":                    0,
+		"postgresql://db/shop?pool_max_conns=2147483647":            0,
+		"postgresql://db/shop?pool_max_conns=6&pool_max_conns=2000": 0,
+	} {
+		g := NewWithT(t)
+		config, err := poolConfig(Address{URI: redact.New([]byte(uri))})
+		if want == 0 {
+			g.Expect(err).To(Equal(&DatabaseError{
+				Rejected: true, Message: "pool_max_conns in the connection URI is above 90, the most that a replica may open",
+			}), uri)
+			continue
+		}
+		g.Expect(err).NotTo(HaveOccurred(), uri)
+		g.Expect(config.MaxConns).To(Equal(want), uri)
+	}
+}
+
 func TestAddress_equal(t *testing.T) {
 	g := NewWithT(t)
 	a := Address{URI: redact.New([]byte("u")), OwnCA: true, CA: []byte("c")}

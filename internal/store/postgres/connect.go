@@ -20,6 +20,8 @@ const (
 	// for all replicas of all projects.
 	minConns = 6
 	maxConns = 16
+	// maxConnsInURI is the largest pool that a URI may ask for: it leaves ten of PostgreSQL's default of 100 connections.
+	maxConnsInURI = 90
 
 	connectTimeout = 5 * time.Second
 	// healthInterval is the interval of connection checks, and the longest delay before a new address is used.
@@ -38,6 +40,9 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	}
 	if !bytes.Contains(a.URI.Reveal(), []byte("pool_max_conns")) {
 		config.MaxConns = int32(min(max(minConns, 4*runtime.GOMAXPROCS(0)), maxConns))
+	}
+	if config.MaxConns > maxConnsInURI {
+		return nil, errTooManyConns
 	}
 	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 4
 	config.PingTimeout = time.Second
