@@ -128,8 +128,14 @@ build_image() {
 	hack/image.sh "$repository:$number" "$out/phoneproof_${number}_image.tar" "$VERSION" "${binaries[@]}"
 }
 
+# build_chart packs the chart, which names the image of this release by its digest, too: a tag may be moved to another image.
 build_chart() {
-	SOURCE_DATE_EPOCH=$epoch "${helm[@]}" package charts/phoneproof --version "$number" --app-version "$number" --destination "$out" >/dev/null
+	local digest
+	digest=$(<"$out/phoneproof_${number}_image.tar.digest")
+	image=$repository:$number@$digest
+	cp -R charts/phoneproof "$work/chart"
+	sed -i -e "s|^annotations:\$|&\n  phoneproof.dev/image-digest: $digest|" -e "s|image: $repository:.*|image: $image|" "$work/chart/Chart.yaml"
+	SOURCE_DATE_EPOCH=$epoch "${helm[@]}" package "$work/chart" --version "$number" --app-version "$number" --destination "$out" >/dev/null
 }
 
 # write_manifest renders the chart for kubectl: the namespace first, then the CRDs. Helm does not manage it, so no label says so.
@@ -147,6 +153,7 @@ write_manifest() {
 		YAML
 		order_manifest <"$work/rendered.yaml"
 	} >"$out/install.yaml"
+	[[ $(grep -cE "(image: |=)$image\$" "$out/install.yaml") == 2 ]] || fail "install.yaml does not name $image twice: for the operator, and for its servers"
 }
 
 # order_manifest puts the CRDs of rendered YAML first, and removes the labels of Helm.

@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// imageDigest is that of the image of makeReleaseFiles.
+const imageDigest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+
 // makeReleaseFiles makes install.yaml as hack/release.sh does, in the reader's folder. There is no operator before the test and after
 // it, because that of another page's installation has another selector.
 func (r *reader) makeReleaseFiles(t *testing.T) {
@@ -29,7 +32,8 @@ func (r *reader) makeReleaseFiles(t *testing.T) {
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c",
-		`source hack/release.sh; number=0.1.0 epoch=0 out=$OUT work=$OUT/work; mkdir $work; build_chart; write_manifest`)
+		`source hack/release.sh; number=0.1.0 epoch=0 out=$OUT work=$OUT/work; mkdir $work; echo `+imageDigest+` >$out/phoneproof_0.1.0_image.tar.digest
+		build_chart; write_manifest`)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "OUT="+r.dir)
 	output, err := cmd.CombinedOutput()
@@ -101,8 +105,8 @@ func unpacksImage(t *testing.T, r *reader, b block) {
 	output, err := pack.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	r.run(t, b.text)
-	calls := r.recordedCalls(t)
-	g.Expect(calls[len(calls)-1]).To(Equal("crane push image REGISTRY/phoneproof:0.1.0"))
+	g.Expect(r.recordedCalls(t)).To(HaveExactElements(
+		"crane push image REGISTRY/phoneproof:0.1.0", HavePrefix("helm install phoneproof phoneproof-0.1.0.tgz ")))
 	g.Expect(filepath.Join(r.dir, "image", "index.json")).To(BeARegularFile())
 }
 
@@ -128,7 +132,7 @@ func installsFromRegistry(t *testing.T, r *reader, b block) {
 	r.makeReleaseFiles(t)
 	r.run(t, strings.ReplaceAll(b.text, "REGISTRY", "registry.example.com"))
 	deployment := r.run(t, operatorImages)
-	g.Expect(strings.Count(deployment, "registry.example.com/phoneproof:0.1.0")).To(Equal(2), "of the operator, and of the servers")
+	g.Expect(strings.Count(deployment, "registry.example.com/phoneproof:0.1.0@"+imageDigest+"\n")).To(Equal(2), "of the operator, and of the servers")
 	g.Expect(deployment).NotTo(ContainSubstring("ghcr.io/"))
 }
 
@@ -142,7 +146,7 @@ func installsManifest(t *testing.T, r *reader, b block) {
 	g.Expect(found).To(BeTrue())
 	g.Expect(status).To(ContainSubstring("rollout status deployment/phoneproof-operator"), "no pods run here")
 	r.run(t, apply)
-	g.Expect(r.run(t, operatorImages)).To(ContainSubstring("ghcr.io/phoneproof/phoneproof:0.1.0"))
+	g.Expect(strings.Count(r.run(t, operatorImages), "ghcr.io/phoneproof/phoneproof:0.1.0\n")).To(Equal(2), "without a digest, which nodes do not know")
 	r.run(t, "kubectl get vproj,vreq")
 	manifest, err := os.ReadFile(filepath.Join(r.dir, "install.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())

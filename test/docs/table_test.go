@@ -53,8 +53,8 @@ var rules = []rule{
 	{"docs/install.md", "sh", "sha256sum --check", checksSignature},
 	{"docs/install.md", "sh", "skopeo copy", installsRelease},
 	{"docs/install.md", "sh", "mkdir image", unpacksImage},
-	{"docs/install.md", "sh", "sed 's|", installsFromRegistry},
-	{"docs/install.md", "sh", "kubectl apply --server-side -f install.yaml", installsManifest},
+	{"docs/install.md", "sh", "sed 's|ghcr.io", installsFromRegistry},
+	{"docs/install.md", "sh", "sed 's|@sha256", installsManifest},
 
 	{"docs/operator.md", "sh", "kubectl apply --server-side -k config/default", installsWithoutHelm},
 	{"docs/operator.md", "sh", "cd config/manager && kustomize edit set image", choosesImage},

@@ -25,11 +25,14 @@
 {{- end -}}
 {{- end -}}
 
+{{/* A release writes the digest of its image into Chart.yaml. It belongs to no other tag, so it is no value that a tag would meet. */}}
 {{- define "phoneproof.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else if .Values.image.tag -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ .Values.image.repository }}:{{ .Chart.AppVersion }}{{ with index .Chart.Annotations "phoneproof.dev/image-digest" }}@{{ . }}{{ end }}
 {{- end -}}
 {{- end -}}
 
