@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -109,6 +110,7 @@ func TestSessionExamples(t *testing.T) {
 				WithT: NewWithT(t), t: t, origin: "http://" + addresses[s.folder], simulator: r.env["SIM"], line: line, numbers: 10 * i,
 			}
 			startSite(t, s.prepare(t), addresses[s.folder], "PHONEPROOF_URL="+line.url, "PHONEPROOF_KEY="+r.env["KEY"])
+			t.Run("forms of other sites are refused", func(t *testing.T) { e.in(t).foreignFormsAreRefused() })
 			t.Run("the return verifies the session that began it alone", func(t *testing.T) { e.in(t).returnVerifies() })
 			t.Run("the digits verify the session that began it alone", func(t *testing.T) { e.in(t).digitsVerify() })
 			t.Run("a confirmation whose answer is lost is found again", func(t *testing.T) { e.in(t).lostAnswerIsFound() })
@@ -218,12 +220,24 @@ func (e *sessionExample) newStarted() *visitor {
 	return v
 }
 
+// send sends what a page of the same site has the browser send.
 func (v *visitor) send(method, address string, form url.Values) seen {
+	v.t.Helper()
+	target, err := url.Parse(address)
+	v.Expect(err).NotTo(HaveOccurred())
+	return v.sendFrom(target.Scheme+"://"+target.Host, method, address, form)
+}
+
+// sendFrom sends a request with an Origin; with none if it is empty.
+func (v *visitor) sendFrom(origin, method, address string, form url.Values) seen {
 	v.t.Helper()
 	request, err := http.NewRequestWithContext(v.t.Context(), method, address, strings.NewReader(form.Encode()))
 	v.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	if origin != "" && method == http.MethodPost {
+		request.Header.Set("Origin", origin)
+	}
 	for name, value := range v.cookies {
 		if name, ofHost := strings.CutPrefix(name, request.URL.Host+" "); ofHost {
 			request.AddCookie(&http.Cookie{Name: name, Value: value})
@@ -308,6 +322,20 @@ func (v *visitor) expectSentTo(s seen, path string) {
 	v.t.Helper()
 	v.Expect(s.status).To(Equal(http.StatusSeeOther), s.body)
 	v.Expect(s.location).To(Equal(v.origin + path))
+}
+
+func (e *sessionExample) foreignFormsAreRefused() {
+	e.t.Helper()
+	own := e.newStarted()
+	for _, origin := range []string{"https://other.example.com", strings.Replace(e.origin, "http:", "https:", 1), "null", ""} {
+		for path, form := range map[string]url.Values{"/start": {"number": {own.number}}, "/digits": {"code": {"000000"}}} {
+			before := maps.Clone(own.cookies)
+			refused := own.sendFrom(origin, http.MethodPost, e.origin+path, form)
+			e.Expect(refused.status).To(Equal(http.StatusForbidden), "%s from %q", path, origin)
+			e.Expect(refused.body).To(ContainSubstring("Send this form from " + e.origin + "."))
+			e.Expect(own.cookies).To(Equal(before), "no session begins")
+		}
+	}
 }
 
 func (e *sessionExample) returnVerifies() {

@@ -84,6 +84,17 @@ func (s *site) redeem(w http.ResponseWriter, r *http.Request, id string, own ses
 	}
 }
 
+// ownForms refuses what other sites have a browser send. Browsers name the site in each POST.
+func (s *site) ownForms(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Origin") != s.origin {
+			show(w, http.StatusForbidden, "Send this form from "+s.origin+".")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // me shows who is verified.
 func (s *site) me(w http.ResponseWriter, r *http.Request) {
 	if _, own := s.sessionOf(r); own.number != "" {
@@ -100,7 +111,7 @@ const forms = `<form method="post" action="/start"><label>Phone number <input na
 
 func show(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Referrer-Policy", "no-referrer") // the address may hold a code
+	w.Header().Set("Referrer-Policy", "strict-origin") // the address may hold a code; with no-referrer Origin would be null
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `<!doctype html><title>Shop</title><p>%s</p>%s`, html.EscapeString(message), forms)
 }
@@ -184,7 +195,7 @@ func main() {
 	mux.HandleFunc("POST /digits", s.digits)
 	mux.HandleFunc("GET /me", s.me)
 	mux.Handle("GET /{$}", http.RedirectHandler("/me", http.StatusSeeOther))
-	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Addr: address, Handler: s.ownForms(mux), ReadHeaderTimeout: 10 * time.Second}
 	if err := server.ListenAndServe(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -67,11 +67,14 @@ const server = createServer(async (request, response) => {
   const route = routes[`${request.method} ${pathname === '/' ? '/me' : pathname}`]
   let answer = { status: 404, message: 'Not found.' }
   try {
-    if (route) answer = await route(sessions.get(id) ?? {}, request.method === 'POST' ? await readForm(request) : searchParams)
+    if (request.method === 'POST' && request.headers.origin !== origin) { // which browsers name in each POST: it is a form of another site
+      answer = { status: 403, message: `Send this form from ${origin}.` }
+    } else if (route) answer = await route(sessions.get(id) ?? {}, request.method === 'POST' ? await readForm(request) : searchParams)
   } catch {
     answer = { status: 502, message: 'Try again.' }
   }
-  const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Referrer-Policy': 'no-referrer' } // the address may hold a code
+  const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Referrer-Policy': 'strict-origin' }
+  // The address may hold a code. With no-referrer, Origin would be null.
   if (answer.session) { // a new one for each verification
     const value = randomUUID()
     sessions.set(value, answer.session)

@@ -75,7 +75,10 @@ class Site(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         if length > 8192:
             return self.show(413, "The form is too large.")
-        self.serve({"/start": Site.start, "/digits": Site.digits}.get(self.path), self.rfile.read(length).decode())
+        form = self.rfile.read(length).decode()
+        if self.headers.get("Origin") != ORIGIN:  # which browsers name in each POST: it is a form of another site
+            return self.show(403, f"Send this form from {ORIGIN}.")
+        self.serve({"/start": Site.start, "/digits": Site.digits}.get(self.path), form)
 
     def serve(self, route, form):
         if route is None:
@@ -102,7 +105,7 @@ class Site(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Referrer-Policy", "no-referrer")  # the address may hold a code
+        self.send_header("Referrer-Policy", "strict-origin")  # the address may hold a code; with no-referrer Origin would be null
         self.end_headers()
         self.wfile.write(body)
 
