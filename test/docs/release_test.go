@@ -74,6 +74,7 @@ func runRecorded(t *testing.T, r *reader, text string) (calls []string) {
 	content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/values.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(yaml.Unmarshal(content, &values)).To(Succeed())
+	writeFile(t, r.env["DOCS_CALLS"], "") // without those of the blocks before
 	r.run(t, text)
 	calls = r.recordedCalls(t)
 	for _, call := range calls {
