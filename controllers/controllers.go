@@ -12,8 +12,7 @@
 //	projectstatus  conditions     the project's status, as far as    serve    the project's lease is held
 //	                              serve writes it
 //
-// The projects of a pool have one lease. A term of a lease begins with new controllers and ends with them, so none keeps what another
-// leader may have changed.
+// A term of a lease begins with new controllers and ends with them, so none keeps what another leader may have changed.
 package controllers
 
 import (

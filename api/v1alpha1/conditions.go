@@ -99,12 +99,6 @@ const (
 	// that host. To fix it, use another host, or ask the cluster's administrator
 	// to grant it.
 	ReasonHostInUse = "HostInUse"
-	// ReasonPoolConflict goes with Stalled=True: server or networkPolicy differs
-	// from that of the project that decides on the pods of the pool, which the
-	// message names, or the pods have no room for the project. It does not join
-	// the pool; one that is in it goes on. To fix it, make the fields equal, raise
-	// the memory limit in all projects of the pool, or use another pool.
-	ReasonPoolConflict = "PoolConflict"
 	// ReasonConflict goes with Stalled=True: an object with the name of one of
 	// our children exists and is not ours. It is left untouched. To fix it,
 	// delete or rename that object.

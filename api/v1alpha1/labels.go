@@ -17,10 +17,6 @@ const (
 	// value.
 	ProjectLabel = "phoneproof.dev/project"
 
-	// PoolLabel is set on what the projects of a pool share. Its value is the name
-	// of the pool; ProjectLabel is empty there.
-	PoolLabel = "phoneproof.dev/pool"
-
 	// CodeIDLabel is set on a manual request, whose name is not the id that
 	// belongs to its code. Its value is that id, so that an index finds the
 	// request of an incoming message.

@@ -9,18 +9,6 @@ import (
 // Server says how the pods of the API run. Image, command, labels and
 // annotations of the pods are not the project's to choose.
 type Server struct {
-	// pool lets the projects of a namespace that name the same pool share pods,
-	// and one lease. server and networkPolicy must be the same in all of them: a
-	// project that differs from the oldest one does not join. Up to 100 projects.
-	// Immutable, also from set to unset and back. Up to 30 lower-case letters,
-	// digits and '-'. Default: unset, the project has pods of its own. Example:
-	// small.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=30
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="pool must consist of lower-case letters, digits and '-', such as small"
-	Pool string `json:"pool,omitempty"`
-
 	// replicas is how many pods run. Ignored while autoscaling is set, and while
 	// suspend is true. 1 to 50. Default: 2.
 	// +optional

@@ -31,11 +31,6 @@ func (p *VerificationProject) ValidateUpdate(old *VerificationProject) field.Err
 			"projectID is immutable, whether set or unset: receivers of webhooks know the project by it; "+
 				"create a new VerificationProject instead"))
 	}
-	if p.Spec.Server.Pool != old.Spec.Server.Pool {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "server", "pool"), p.Spec.Server.Pool,
-			"server.pool is immutable, whether set or unset: two processes must not serve a project at once; "+
-				"create a new VerificationProject instead"))
-	}
 	return errs
 }
 

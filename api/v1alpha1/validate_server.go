@@ -25,8 +25,7 @@ var (
 )
 
 func (s *Server) validateFields(path *field.Path) field.ErrorList {
-	errs := poolRule.checkOptional(path.Child("pool"), s.Pool)
-	errs = append(errs, checkUpTo(path.Child("replicas"), s.Replicas, maxPods)...)
+	errs := checkUpTo(path.Child("replicas"), s.Replicas, maxPods)
 	errs = append(errs, s.Autoscaling.validateFields(path.Child("autoscaling"))...)
 	if b := s.PodDisruptionBudget; b != nil {
 		errs = append(errs, checkUpTo(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, maxPods)...)

@@ -36,9 +36,6 @@ var (
 	configMapKeyRule = textRule{max: 253, pattern: secretKeyRule.pattern,
 		message: "key must be a key of a ConfigMap: letters, digits, '-', '_' and '.', and must not begin with '..'"}
 
-	poolRule = textRule{max: 30, pattern: regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`),
-		message: "pool must consist of lower-case letters, digits and '-', such as small"}
-
 	projectIDRule = textRule{max: 128, pattern: regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$`),
 		message: "projectID must consist of letters, digits, '-', '_', '.', ':' and '/', and begin and end with a letter or digit"}
 

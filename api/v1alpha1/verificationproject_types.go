@@ -43,7 +43,6 @@ type VerificationProject struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.whatsapp) || has(self.telegram)",message="whatsapp or telegram must be set, or both: without a messenger no number can be verified"
 // +kubebuilder:validation:XValidation:rule="has(self.projectID) == has(oldSelf.projectID) && (!has(self.projectID) || self.projectID == oldSelf.projectID)",message="projectID is immutable, whether set or unset: receivers of webhooks know the project by it; create a new VerificationProject instead",fieldPath=".projectID"
-// +kubebuilder:validation:XValidation:rule="(has(self.server) && has(self.server.pool)) == (has(oldSelf.server) && has(oldSelf.server.pool)) && (!has(self.server) || !has(self.server.pool) || self.server.pool == oldSelf.server.pool)",message="server.pool is immutable, whether set or unset: two processes must not serve a project at once; create a new VerificationProject instead",fieldPath=".server.pool"
 // +kubebuilder:validation:XValidation:rule="!has(self.telegram) || !has(self.telegram.updates) || self.telegram.updates != 'Webhook' || (has(self.baseURL) && self.baseURL.startsWith('https://'))",message="telegram.updates: Webhook needs a baseURL that begins with https://; set baseURL, or use Polling",fieldPath=".telegram.updates"
 // +kubebuilder:validation:XValidation:rule="!has(self.whatsapp) || !has(self.whatsapp.registerWebhook) || !self.whatsapp.registerWebhook || (has(self.baseURL) && self.baseURL.startsWith('https://'))",message="whatsapp.registerWebhook needs a baseURL that begins with https://; set baseURL, or set registerWebhook to false and register the callback by hand",fieldPath=".whatsapp.registerWebhook"
 // +kubebuilder:validation:XValidation:rule="!has(self.replies) || !has(self.replies.send) || self.replies.send != 'Never' || !has(self.whatsapp) || (has(self.whatsapp.acceptAnyText) && self.whatsapp.acceptAnyText && !(has(self.whatsapp.acceptSharedContact) && self.whatsapp.acceptSharedContact) && (!has(self.whatsapp.hiddenNumbers) || self.whatsapp.hiddenNumbers == 'Refuse'))",message="replies.send: Never needs whatsapp.acceptAnyText: true and whatsapp.hiddenNumbers: Refuse: otherwise WhatsApp users are asked by messages; set them so, or use OnTrouble",fieldPath=".replies.send"
@@ -91,8 +90,8 @@ type VerificationProjectSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://(\[[0-9A-Fa-f:.]+\]|[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*)(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$')`,message="baseURL must be an http:// or https:// URL with a lower-case host (international names in punycode), an optional port and plain path, and without user info, query or fragment, for example https://verify.example.com"
 	BaseURL string `json:"baseURL,omitempty"`
 
-	// suspend, while true, stops the API: no pod serves it, requests stay stored
-	// and due webhooks wait. Default: false.
+	// suspend, while true, stops the API: no pod runs, requests stay stored and
+	// due webhooks wait. Default: false.
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 

@@ -28,7 +28,7 @@ const (
 
 // carryOutDecision carries out a decision.
 func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d decision) outcome {
-	done := outcome{project: seen.project, deployment: seen.findDeployment(), blocker: d.blocker, now: c.Clock.Now()}
+	done := outcome{project: seen.project, deployment: seen.children.Deployment(), blocker: d.blocker, now: c.Clock.Now()}
 	for i := range seen.accounts {
 		done.claims = append(done.claims, seen.accounts[i].claim)
 	}
@@ -40,7 +40,6 @@ func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d dec
 	case keep:
 		done.err = c.removeDenied(ctx, seen)
 	}
-	seen.pool.addOutcome(&done)
 	done.shared = describeShared(seen.accounts, done.sharedHosts)
 	if done.blocker == nil && done.err != nil {
 		done.blocker = unfinishedBlocker(done.err, isSteady(seen.project))
@@ -63,7 +62,6 @@ func findSooner(one, other time.Duration) time.Duration {
 func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outcome) {
 	options := c.Render
 	options.HTTPRoutes = seen.routes
-	options.PoolPort = seen.pool.portOf(seen.project)
 	wanted := render.Project(seen.project, options)
 	rolls, err := apply.Rolls(seen.children, wanted)
 	if err != nil {
@@ -90,7 +88,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 		hold = !taken
 	}
 	result, err := c.applier.Apply(ctx, apply.Request{
-		Owner: apply.OwnerProject(seen.project), Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
+		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
 	})
 	done.err = err
 	if isExposureRefused(result) {
@@ -105,10 +103,10 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 		c.pace.recordCorrection(seen.project, c.Clock.Now())
 		c.Log.Info("children corrected", "project", client.ObjectKeyFromObject(seen.project), "children", restored)
 	}
-	if seen.project.Suspended() && isDeploymentUnset(result) {
+	if seen.project.Suspended() && isReplicasUnset(result) {
 		done.err = errors.Join(done.err, c.stopPods(ctx, seen))
 	}
-	hindrance, again := findObstacle(seen, seen.pool.addObstacles(result), decided, hold)
+	hindrance, again := findObstacle(seen, result, decided, hold)
 	switch {
 	case done.blocker == nil:
 		done.blocker, done.again = hindrance, again
@@ -137,10 +135,10 @@ func restoredChildren(result apply.Result, opened bool) []apply.Ref {
 	})
 }
 
-// isDeploymentUnset reports whether the Deployment could not be applied.
-func isDeploymentUnset(result apply.Result) bool {
+// isReplicasUnset reports whether the Deployment's number of pods could not be set.
+func isReplicasUnset(result apply.Result) bool {
 	isDeployment := func(ref apply.Ref) bool { return ref.Kind == "Deployment" }
-	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isDeployment) ||
+	return slices.ContainsFunc(result.Waiting, isDeployment) ||
 		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isDeployment(r.Ref) })
 }
 
@@ -160,7 +158,7 @@ func (c *Controller) stopPods(ctx context.Context, seen *observed) error {
 // enforceGrants stops what a project that is being deleted must not run. A finalizer can keep the project and its children for
 // any time; otherwise the children are deleted with it, and its status is no longer written.
 func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.VerificationProject) error {
-	children, err := c.applier.Observe(ctx, apply.OwnerProject(project))
+	children, err := c.applier.Observe(ctx, project)
 	if err != nil {
 		return fmt.Errorf("observe project in deletion: %w", err)
 	}
@@ -186,9 +184,6 @@ func findObstacle(seen *observed, result apply.Result, decided hostDecision, hel
 			"%s exists and does not belong to this project; delete or rename it", joinRefs(result.Conflicts))}, afterConflict
 	case len(result.Rejections) > 0:
 		return &blocker{stalls, verifyv1.ReasonChildRejected, describeRejection(result.Rejections[0])}, afterRejection
-	case seen.pool.conflictOf(seen.project) != "":
-		// Its edits requeue it, and so do those of the others.
-		return &blocker{stalls, verifyv1.ReasonPoolConflict, seen.pool.conflictOf(seen.project)}, 0
 	case len(decided.held) > 0:
 		return closed, afterHeld
 	case closed != nil:
@@ -196,7 +191,7 @@ func findObstacle(seen *observed, result apply.Result, decided hostDecision, hel
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0
-	case held || seen.pool.isHeld():
+	case held:
 		return &blocker{aside, verifyv1.ReasonRolloutQueued,
 			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, 0 // addQueued requeues it
 	default:

@@ -26,7 +26,7 @@ func (c *Controller) ofExposures() handler.EventHandler {
 		self.Namespace, self.Name, self.UID = before.GetNamespace(), owner.Name, owner.UID
 		c.addAsking(ctx, queue, self, findLostHosts(before, after))
 	}
-	children := c.ofChildren()
+	children := ofChildren()
 	return handler.Funcs{
 		CreateFunc: children.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {

@@ -2,9 +2,7 @@ package project
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,36 +49,20 @@ type Controller struct {
 	pace     pace
 	claims   claims
 	hosts    hosts
-	// busyPools are the pools that a worker reconciles now.
-	busyPools sync.Map
 }
 
 // Reconcile brings one project closer to its spec, and reports the result in its status.
 func (c *Controller) Reconcile(ctx context.Context, project *verifyv1.VerificationProject) (reconcile.Result, error) {
 	c.turns.stopWaiting(client.ObjectKeyFromObject(project)) // until a turn is refused again
 	if !project.DeletionTimestamp.IsZero() {
-		err := errors.Join(c.leavePool(ctx, project), c.enforceGrants(ctx, project))
-		if errors.Is(err, errPoolBusy) {
-			return awaitPool(), nil
-		}
-		return reconcile.Result{}, err
+		return reconcile.Result{}, c.enforceGrants(ctx, project)
 	}
 	if wait := c.pace.delay(project, c.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if c.isPoolBusy(project) {
-		return awaitPool(), nil
-	}
 	seen, err := c.observeProject(ctx, project)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe project: %w", err)
-	}
-	if pool := seen.project.Spec.Server.Pool; pool != "" {
-		if seen.pool, err = c.reconcilePool(ctx, project.Namespace, pool); errors.Is(err, errPoolBusy) {
-			return awaitPool(), nil
-		} else if err != nil {
-			return reconcile.Result{}, fmt.Errorf("reconcile pool: %w", err)
-		}
 	}
 	done := c.carryOutDecision(ctx, seen, decideAction(seen, &c.Permissions))
 	if done.isOvertaken() {

@@ -109,7 +109,7 @@ var _ = Describe("A watch of HTTPRoutes that fails to start", func() {
 			log: GinkgoLogr,
 			routes: func() source.SyncingSource {
 				never := &informertest.FakeInformers{Error: errors.New("no informer")}
-				return source.Kind[client.Object](never, &corev1.ConfigMap{}, (&Controller{}).ofChildren())
+				return source.Kind[client.Object](never, &corev1.ConfigMap{}, ofChildren())
 			},
 			index:   func(context.Context) error { return nil },
 			unwatch: func(context.Context) error { return nil },

@@ -185,7 +185,7 @@ func newHostRequest(seen *observed) *hostRequest {
 		exposure: exposure{
 			namespace: p.Namespace, project: p.Name, owner: p.UID, hosts: collectHosts(p, seen.routes), paths: render.Paths(p),
 		},
-		answers: isAvailable(seen.findDeployment()) && !p.Suspended(),
+		answers: isAvailable(seen.children.Deployment()) && !p.Suspended(),
 	}
 	for _, object := range seen.children.Exposures() {
 		if own, ok := readExposure(object, p); ok {

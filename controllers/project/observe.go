@@ -22,8 +22,6 @@ type observed struct {
 	accounts []account
 	// children are the existing ones.
 	children *apply.Observed
-	// pool is the result for the project's pool; nil if it is in none.
-	pool *membership
 	// routes is set if the cluster has the Gateway API.
 	routes bool
 }
@@ -36,14 +34,6 @@ type account struct {
 	holder *verifyv1.VerificationProject
 	// elsewhere are the projects of other namespaces that may name it and do.
 	elsewhere []client.ObjectKey
-}
-
-// findDeployment returns the Deployment whose pods serve the project, or are about to; nil if there is none.
-func (o *observed) findDeployment() *appsv1.Deployment {
-	if o.pool != nil {
-		return o.pool.deploymentOf(o.project)
-	}
-	return o.children.Deployment()
 }
 
 // observeProject reads the input from the cache.
@@ -59,7 +49,7 @@ func (c *Controller) observeProject(ctx context.Context, project *verifyv1.Verif
 		o.accounts = append(o.accounts, a)
 	}
 	var err error
-	if o.children, err = c.applier.Observe(ctx, apply.OwnerProject(project)); err != nil {
+	if o.children, err = c.applier.Observe(ctx, project); err != nil {
 		return nil, fmt.Errorf("observe children: %w", err)
 	}
 	return o, nil
@@ -138,10 +128,10 @@ func (c *Controller) usesAccount(ctx context.Context, other *verifyv1.Verificati
 		return c.Permissions.mayUseAccount(other.Namespace, account), nil
 	}
 	var deployment appsv1.Deployment
-	key := client.ObjectKey{Namespace: other.Namespace, Name: render.WorkloadName(other)}
+	key := client.ObjectKey{Namespace: other.Namespace, Name: render.Name(other.Name)}
 	err := c.client.Get(ctx, key, &deployment, client.UnsafeDisableDeepCopy)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read Deployment of project in deletion: %w", err)
 	}
-	return err == nil && (metav1.IsControlledBy(&deployment, other) || render.MemberPorts(&deployment)[other.Name] != 0), nil
+	return err == nil && metav1.IsControlledBy(&deployment, other), nil
 }

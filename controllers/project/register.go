@@ -176,11 +176,11 @@ func (c *Controller) listSources(cache cache.Cache) []source.Source {
 	for _, object := range apply.Objects(false) {
 		switch object.(type) {
 		case *appsv1.Deployment:
-			list = append(list, source.Kind(cache, object, c.ofChildren())) // its status depends on its pods
+			list = append(list, source.Kind(cache, object, ofChildren())) // its status depends on its pods
 		case *networkingv1.Ingress, *corev1.Service:
 			list = append(list, source.Kind(cache, object, c.ofExposures(), withoutStatus()))
 		default:
-			list = append(list, source.Kind(cache, object, c.ofChildren(), withoutStatus()))
+			list = append(list, source.Kind(cache, object, ofChildren(), withoutStatus()))
 		}
 	}
 	return list

@@ -64,32 +64,6 @@ var _ = Describe("Many projects", func() {
 		Expect(next.written()).To(ConsistOf(ContainSubstring("%s/status", last.Name)))
 	})
 
-	It("cost a Service each, and two writes for their status, in the same pool", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		projects := make([]*verifyv1.VerificationProject, 20)
-		for i := range projects {
-			projects[i] = newPooledProject(namespace, fmt.Sprintf("p%d", i))
-		}
-		op := startSteppedOperator(ctx, operator, usual(), namespace)
-		for _, project := range projects {
-			create(ctx, project)
-		}
-		makePoolReady(ctx, projects...)
-		asked := accepted(op.written()) // each member repeats what its stale cache lacks, which is refused
-		shared := slices.DeleteFunc(slices.Clone(asked), func(write string) bool { return !strings.Contains(write, "phoneproofpool-") })
-		Expect(shared).To(HaveLen(3), "ServiceAccount, RoleBinding and Deployment, for all at once: %v", shared)
-		Expect(len(asked) - len(shared)).To(BeNumerically("<=", 3*len(projects)))
-
-		By("costing one more when one is edited, and none at rest")
-		change(ctx, projects[7], func(s *spec) { s.DisplayName = "Shop" })
-		expectCondition(ctx, projects[7], verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported)
-		edited, reconciled := op.written(), op.reconciled
-		Expect(accepted(edited)[len(asked):]).To(ConsistOf(ContainSubstring("p7/status")))
-		elapse(ctx, 24*time.Hour)
-		Expect(op.written()).To(Equal(edited))
-		Expect(op.reconciled).To(Equal(reconciled))
-	})
-
 	It("cost no more accepted writes with the workers and the stale cache of a manager", func(ctx SpecContext) {
 		const full, whole = 500, time.Minute
 		namespace := newNamespace(ctx)

@@ -104,7 +104,7 @@ func (o outcome) readyCondition() metav1.Condition {
 	return condition(metav1.ConditionTrue, verifyv1.ReasonReady, "the API works as declared")
 }
 
-const suspendedMessage = "spec.suspend is true: no pod serves the project, requests stay stored and due webhooks wait"
+const suspendedMessage = "spec.suspend is true: no pod runs, requests stay stored and due webhooks wait"
 
 const podsUnavailable = "no pod answers; look at the pods of the project's Deployment and their events"
 

@@ -49,15 +49,10 @@ const underwayValue = "underway"
 // labels.
 func indexByRollout(object client.Object) []string {
 	deployment, ok := object.(*appsv1.Deployment)
-	if !ok || !belongsToProjects(deployment) || !isUnderway(deployment) {
+	if !ok || projectOf(deployment) == nil || !isUnderway(deployment) {
 		return nil
 	}
 	return []string{underwayValue}
-}
-
-// belongsToProjects reports whether a Deployment is that of a project or of a pool.
-func belongsToProjects(deployment *appsv1.Deployment) bool {
-	return projectOf(deployment) != nil || len(apply.PoolOwners(deployment)) > 0
 }
 
 // takeTurn takes a turn for a project's Deployment, and reports whether there was one. If not, the project waits until nextWaiting
@@ -72,9 +67,7 @@ func (t *turns) takeTurn(
 		return false, fmt.Errorf("observe rollouts: %w", err)
 	}
 	if !t.mayRoll(rolling, own, limit, now) {
-		if !slices.Contains(t.waiting, project) { // as the projects of a pool ask for the same one
-			t.waiting = append(t.waiting, project)
-		}
+		t.waiting = append(t.waiting, project)
 		return false, nil
 	}
 	if t.taken == nil {
@@ -180,7 +173,7 @@ func (t *turns) countNamespaces(ctx context.Context, reader client.Reader) error
 	}
 	t.namespaces = map[string]bool{}
 	for i := range all.Items {
-		if belongsToProjects(&all.Items[i]) {
+		if projectOf(&all.Items[i]) != nil {
 			t.namespaces[all.Items[i].Namespace] = true
 		}
 	}

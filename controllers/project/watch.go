@@ -40,7 +40,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
 			queue.Add(requestFor(e.Object))
 			c.addSharing(ctx, queue, e.Object)
-			c.addMembers(ctx, queue, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
 			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() { // the start of a deletion counts as a change
@@ -51,9 +50,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.addSharing(ctx, queue, e.ObjectOld)
 			c.addSharing(ctx, queue, e.ObjectNew)
 			c.addAskingProject(ctx, queue, e.ObjectOld, e.ObjectNew)
-			if isPoolChanged(e.ObjectOld, e.ObjectNew) {
-				c.addMembers(ctx, queue, e.ObjectNew)
-			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			c.pace.forget(e.Object.GetUID())
@@ -62,7 +58,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.turns.stopWaiting(client.ObjectKeyFromObject(e.Object))
 			c.addSharing(ctx, queue, e.Object)
 			c.addAskingProject(ctx, queue, e.Object, nil)
-			c.addMembers(ctx, queue, e.Object)
 		},
 	}
 }
@@ -91,24 +86,20 @@ func (c *Controller) addSharing(ctx context.Context, queue queue, object client.
 	}
 }
 
-// ofChildren reconciles the project that is the controller of a child, and those of the pool that one is labelled with: an object of a
-// former pool may be in the way of theirs.
-func (c *Controller) ofChildren() handler.EventHandler {
-	add := func(ctx context.Context, queue queue, object client.Object) {
+// ofChildren reconciles the project that is the controller of a child.
+func ofChildren() handler.EventHandler {
+	add := func(queue queue, object client.Object) {
 		if owner := projectOf(object); owner != nil {
 			queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}, settling)
 		}
-		if pool := object.GetLabels()[verifyv1.PoolLabel]; pool != "" {
-			c.addPool(ctx, queue, object.GetNamespace(), pool)
-		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { add(ctx, queue, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
-			add(ctx, queue, e.ObjectNew)
-			add(ctx, queue, e.ObjectOld) // the owner reference, or the label, may have been removed
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) { add(queue, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) {
+			add(queue, e.ObjectNew)
+			add(queue, e.ObjectOld) // the owner reference may have been removed
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) { add(ctx, queue, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { add(queue, e.Object) },
 	}
 }
 
@@ -201,7 +192,6 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&verifyv1.VerificationProject{}, accountIndex, indexByAccount},
 		{&verifyv1.VerificationProject{}, hostIndex, indexByAskedHost},
-		{&verifyv1.VerificationProject{}, poolIndex, indexByPool},
 		{&networkingv1.Ingress{}, hostIndex, indexByHost},
 		{&corev1.Service{}, hostIndex, indexByHost},
 		{&appsv1.Deployment{}, rolloutIndex, indexByRollout},

@@ -32,9 +32,6 @@ type conn struct {
 	raw  net.Conn
 	pool *pool
 	seat seat
-	// running runs out when the request no longer counts as running; nil before the first one, and without a runLimiter. Only the
-	// goroutine of the connection uses it.
-	running *time.Timer
 
 	mu     sync.Mutex // net/http reads ahead while a handler starts
 	header header
@@ -156,13 +153,6 @@ func (c *conn) beginBody(length int64) {
 	if chunked {
 		c.pool.addCost(c, chunkedCost)
 	}
-}
-
-// awaitsBody reports whether the client has not sent all of the body.
-func (c *conn) awaitsBody() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.body > 0
 }
 
 // Write records the begin of an answer.

@@ -28,8 +28,8 @@ const (
 
 	// maxConnections limits the budget of a process with much memory.
 	maxConnections = 4096
-	// MinConnections is the budget of a process with very little memory.
-	MinConnections = 16
+	// minConnections is the budget of a process with very little memory.
+	minConnections = 16
 	// usualMemory is the memory of a process without a limit: nine tenths of the limit that the chart sets.
 	usualMemory = 230 << 20
 	// connectionsShare is the part of the memory that connections may use, as a divisor.

@@ -21,25 +21,6 @@ func Budget() int64 {
 	return computeBudget(debug.SetMemoryLimit(-1), string(limit))
 }
 
-// ProbeShare is the part of the memory for connections that is reserved for probes, as a divisor.
-const ProbeShare = 8
-
-// ShareConnections returns how many connections each of the servers of a process has, of its memory for connections in bytes.
-func ShareConnections(budget int64, servers int) int64 {
-	each := budget / int64(servers)
-	return (each - each/ProbeShare) / ConnectionCost
-}
-
-// MaxServers returns how many servers a process with a memory limit in bytes can have, so that each has MinConnections: at most the
-// given number.
-func MaxServers(limit int64, most int) int {
-	budget, servers := computeBudget(limit, ""), 1
-	for servers < most && ShareConnections(budget, servers+1) >= MinConnections {
-		servers++
-	}
-	return servers
-}
-
 func computeBudget(goLimit int64, cgroup string) int64 {
 	memory := goLimit
 	if bytes, err := strconv.ParseInt(strings.TrimSpace(cgroup), 10, 64); err == nil { // "max" is no limit
@@ -48,5 +29,5 @@ func computeBudget(goLimit int64, cgroup string) int64 {
 	if memory == math.MaxInt64 {
 		memory = usualMemory
 	}
-	return min(max(memory/connectionsShare, MinConnections*ConnectionCost), maxConnections*ConnectionCost)
+	return min(max(memory/connectionsShare, minConnections*ConnectionCost), maxConnections*ConnectionCost)
 }

@@ -151,7 +151,7 @@ func TestBudget(t *testing.T) {
 	}{
 		"the usual pod":       {240 * mebibyte, "268435456\n", 80 * mebibyte},
 		"a container alone":   {1<<63 - 1, "125829120\n", 40 * mebibyte},
-		"a tiny pod":          {1 * mebibyte, "max\n", MinConnections * ConnectionCost},
+		"a tiny pod":          {1 * mebibyte, "max\n", minConnections * ConnectionCost},
 		"a large pod":         {1 << 40, "max\n", maxConnections * ConnectionCost},
 		"a machine":           {1<<63 - 1, "max\n", usualMemory / connectionsShare},
 		"no cgroup at all":    {1<<63 - 1, "", usualMemory / connectionsShare},

@@ -23,8 +23,6 @@ type Options struct {
 	TLS *tls.Config
 	// Budget is the memory that the connections may use, in bytes; zero for all of Budget().
 	Budget int64
-	// MaxRunning limits the requests that run at once, for as long as they seem to need a processor; zero for no limit.
-	MaxRunning int
 	// ReadHeader limits the time for a header, Read that for a header and its body, Write that from the end of the header to
 	// the end of the answer, and Idle that between two requests.
 	ReadHeader, Read, Write, Idle time.Duration
@@ -75,10 +73,6 @@ func NewServer(o Options) (*http.Server, *Listener) {
 		Protocols:                    new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(true)
-	if o.MaxRunning > 0 {
-		limiter := newRunLimiter(o.MaxRunning)
-		server.ConnState, server.Handler = limiter.trackState(server.ConnState), limiter.limitHandler(server.Handler)
-	}
 	return server, l
 }
 

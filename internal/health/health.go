@@ -23,10 +23,10 @@ type Options struct {
 	// Check and Serving are those of ReadinessOptions.
 	Check   func(context.Context) error
 	Serving func() error
-	// Project returns the problems of the process's project; nil if the process has none.
-	Project func() Problems
-	// Projects returns those of the projects of a pool, by name; nil without a pool.
-	Projects func() map[string]Problems
+	// Problems returns the secrets that cannot be used; nil if the process has no secrets.
+	Problems func() []settings.Problem
+	// Refused returns why the current project is rejected and an older one is in use, or a nil error. A nil function never does.
+	Refused func() error
 	// Metrics provides the metrics of /metrics.
 	Metrics prometheus.Gatherer
 	// Guard wraps the handler to check requests first; nil for none.
@@ -89,41 +89,32 @@ func (s *Server) shutdown(ctx context.Context) {
 	}
 }
 
-// Problems are what is wrong with a project. Their JSON is the body of /problems.
-type Problems struct {
-	// Refused is why the current project is rejected and an older one is in use; empty if it is not.
-	Refused string `json:"project,omitempty"`
-	// Secrets are those that cannot be used.
-	Secrets []SecretProblem `json:"problems"`
+// problems is the JSON body of /problems.
+type problems struct {
+	// Project is why the last change of the project was rejected.
+	Project  string    `json:"project,omitempty"`
+	Problems []problem `json:"problems"`
 }
 
-// SecretProblem is the JSON form of a settings.Problem.
-type SecretProblem struct {
+// problem is the JSON form of a settings.Problem.
+type problem struct {
 	Field  string          `json:"field"`
 	Secret string          `json:"secret"`
 	Key    string          `json:"key"`
 	Reason settings.Reason `json:"reason"`
 }
 
-// NewProblems returns the problems of a project.
-func NewProblems(secrets []settings.Problem, refused error) Problems {
-	all := Problems{Secrets: make([]SecretProblem, len(secrets))}
-	for i, p := range secrets {
-		all.Secrets[i] = SecretProblem{p.Field, p.Secret, p.Key, p.Reason}
-	}
-	if refused != nil {
-		all.Refused = refused.Error()
-	}
-	return all
-}
-
 func (o Options) serveProblems(w http.ResponseWriter, _ *http.Request) {
-	var body any = NewProblems(nil, nil)
-	switch {
-	case o.Projects != nil:
-		body = map[string]any{"projects": o.Projects()}
-	case o.Project != nil:
-		body = o.Project()
+	body := problems{Problems: []problem{}}
+	if o.Problems != nil {
+		for _, p := range o.Problems() {
+			body.Problems = append(body.Problems, problem{p.Field, p.Secret, p.Key, p.Reason})
+		}
+	}
+	if o.Refused != nil {
+		if err := o.Refused(); err != nil {
+			body.Project = err.Error()
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	//nolint:errchkjson // the client may have disconnected

@@ -38,21 +38,19 @@ func askServer(o Options, method, path string) *httptest.ResponseRecorder {
 }
 
 func TestProblems(t *testing.T) {
-	secrets := []settings.Problem{
-		{Field: "spec.apiKeys[backend].secretRef", Secret: "shop", Key: "api-key", Reason: settings.ReasonTooShort},
-		{Field: "spec.telegram.botTokenSecretRef", Secret: "bot", Key: "token", Reason: settings.ReasonMissing},
-	}
-	for name, o := range map[string]Options{
-		"none":            {Project: func() Problems { return NewProblems(nil, nil) }},
-		"without-a-check": {},
-		"some":            {Project: func() Problems { return NewProblems(secrets, nil) }},
-		"pool": {Projects: func() map[string]Problems {
-			return map[string]Problems{"a": NewProblems(secrets[:1], nil), "b": NewProblems(nil, errors.New("spec.baseURL: must begin with https://"))}
-		}},
+	for name, list := range map[string]func() []settings.Problem{
+		"none":            func() []settings.Problem { return nil },
+		"without-a-check": nil,
+		"some": func() []settings.Problem {
+			return []settings.Problem{
+				{Field: "spec.apiKeys[backend].secretRef", Secret: "shop", Key: "api-key", Reason: settings.ReasonTooShort},
+				{Field: "spec.telegram.botTokenSecretRef", Secret: "bot", Key: "token", Reason: settings.ReasonMissing},
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			answer := askServer(o, http.MethodGet, "/problems")
+			answer := askServer(Options{Problems: list}, http.MethodGet, "/problems")
 			g.Expect(answer.Code).To(Equal(http.StatusOK))
 			g.Expect(answer.Header().Get("Content-Type")).To(Equal("application/json"))
 			golden := filepath.Join("testdata", name+".json")
@@ -68,9 +66,11 @@ func TestProblems(t *testing.T) {
 
 func TestProblems_namesTheRefusedProject(t *testing.T) {
 	g := NewWithT(t)
-	refused := func() Problems { return NewProblems(nil, errors.New("spec.baseURL: must begin with https://")) }
-	answer := askServer(Options{Project: refused}, http.MethodGet, "/problems")
+	refused := func() error { return errors.New("spec.baseURL: must begin with https://") }
+	answer := askServer(Options{Refused: refused}, http.MethodGet, "/problems")
 	g.Expect(answer.Body.String()).To(MatchJSON(`{"project": "spec.baseURL: must begin with https://", "problems": []}`))
+	answer = askServer(Options{Refused: func() error { return nil }}, http.MethodGet, "/problems")
+	g.Expect(answer.Body.String()).To(MatchJSON(`{"problems": []}`))
 }
 
 func TestOtherRequests(t *testing.T) {

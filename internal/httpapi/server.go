@@ -29,8 +29,6 @@ type ServerOptions struct {
 	ShutdownTimeout time.Duration
 	// Budget is the memory that the connections may use, in bytes; zero for boundedhttp.Budget.
 	Budget int64
-	// MaxRunning limits the requests that run at once; zero for no limit. See boundedhttp.
-	MaxRunning int
 	// Log gets the messages of net/http. Its zero value logs nothing.
 	Log logr.Logger
 	// Registerer gets the metrics; nil for none.
@@ -72,7 +70,7 @@ func newServer(o ServerOptions, l limits) (*Server, error) {
 		s.shutdownTimeout = defaultShutdownTimeout
 	}
 	s.http, s.listener = boundedhttp.NewServer(boundedhttp.Options{
-		Handler: s.closeWhileDraining(o.Handler), Listener: o.Listener, Budget: o.Budget, MaxRunning: o.MaxRunning,
+		Handler: s.closeWhileDraining(o.Handler), Listener: o.Listener, Budget: o.Budget,
 		ReadHeader: l.readHeader, Read: l.read, Write: l.write, Idle: l.idle,
 		BaseContext: withDraining(context.Background(), s.drain), Log: o.Log,
 	})

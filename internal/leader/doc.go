@@ -1,4 +1,4 @@
-// Package leader elects the one replica of a project, or of a pool of them, that does what only one may do: move requests on in the
+// Package leader elects the one replica of a project that does what only one may do: move requests on in the
 // Kubernetes store, look after the messengers, write conditions. A replica that loses the lease tries again to get it; the process
 // goes on answering.
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -93,6 +94,11 @@ func (o *Options) newLeaseLock() resourcelock.Interface {
 func (c *Elector) HeldSafely() bool {
 	renewed := c.lock.renewedAt()
 	return !renewed.IsZero() && time.Since(renewed) < c.Times.Duration/2
+}
+
+// newPauses returns the pauses after terms that failed: a second at first, and a minute at last.
+func newPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 8, Cap: time.Minute}
 }
 
 // Start campaigns until ctx ends; then the term ends, and after it the lease is given up for the next holder. After a term that failed it

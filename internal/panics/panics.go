@@ -24,8 +24,8 @@ func Recover(handle func(failure error)) {
 	handle(fmt.Errorf("panic: %w\n%s", err, debug.Stack()))
 }
 
-// ToError runs a function and returns its error, or its panic as one. What belongs to one project of a process runs so in each of its
-// goroutines: a panic in one ends the process, with all other projects.
+// ToError runs a function and returns its error, or its panic as one. What a server runs in goroutines runs so: a loop that
+// panics ends its term and not the process, and another part has the process drain before it ends.
 func ToError(run func() error) (err error) {
 	defer Recover(func(failure error) { err = failure })
 	return run()

@@ -78,8 +78,6 @@ type world struct {
 	project   *verifyv1.VerificationProject
 	// api and metrics are the addresses that a port-forward leads to; empty for none.
 	api, metrics string
-	// members are the addresses that a port-forward to POD:PORT leads to in place of api; nil for a project in no pool.
-	members map[string]string
 	// log is the log of the pod.
 	log string
 	// id is that of a request at the API.
@@ -228,9 +226,6 @@ func (w *world) mustFail(args ...string) string {
 // dial stands for the port-forward.
 func (w *world) dial(ctx context.Context, pod *corev1.Pod, port int) (net.Conn, error) {
 	address := map[int]string{project.PortAPI: w.api, project.PortMetrics: w.metrics}[port]
-	if name := fmt.Sprintf("%s:%d", pod.Name, port); w.members != nil && port != project.PortMetrics {
-		address = w.members[name]
-	}
 	if address == "" {
 		return nil, fmt.Errorf("port %d of pod %s refuses connections", port, pod.Name)
 	}

@@ -65,18 +65,23 @@ func (s *server) serveCluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configure client: %w", err)
 	}
+	s.apiServerURL = config.Host
+	c, err := s.newCluster(config)
+	if err != nil {
+		return fmt.Errorf("set up cluster: %w", err)
+	}
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
-	recorder, record, err := newRecorder(clients)
-	if err != nil {
-		return fmt.Errorf("create recorder: %w", err)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
+	defer broadcaster.Shutdown()
+	recorder, ok := broadcaster.NewRecorder(c.client.Scheme(), "phoneproof-serve").(eventRecorder)
+	if !ok {
+		return errors.New("create recorder: it cannot annotate Events")
 	}
-	c, err := s.newCluster(config, recorder)
-	if err != nil {
-		return fmt.Errorf("set up cluster: %w", err)
-	}
+	c.recorder = recorder
+
 	elector, err := c.newElector(ctx, clients)
 	if err != nil {
 		return fmt.Errorf("set up elector: %w", err)
@@ -87,63 +92,25 @@ func (s *server) serveCluster(ctx context.Context) error {
 		}
 		return elector.Start(ctx)
 	})
-	loops, err := c.newStoreLoops(ctx, c.source.Wait)
+	record := manager.RunnableFunc(func(ctx context.Context) error { return broadcaster.StartRecordingToSinkWithContext(ctx) })
+	loops := []manager.Runnable{lead, record}
+	if c.database == nil {
+		return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.objects)...)
+	}
+	claims, err := s.newClaimLoop(ctx, c.database, c.maySend, c.recordAttempt)
 	if err != nil {
-		return fmt.Errorf("create loops of the store: %w", err)
+		return fmt.Errorf("create claim loop: %w", err)
 	}
-	return s.run(ctx, c.store, c.source, c.inbound, append(loops, lead, record)...)
-}
-
-// newRecorder returns a recorder of Events about projects, and what has to run for them to be stored.
-func newRecorder(clients clientset.Interface) (eventRecorder, manager.Runnable, error) {
-	scheme := runtime.NewScheme()
-	if err := verifyv1.AddToScheme(scheme); err != nil {
-		return nil, nil, fmt.Errorf("register API types: %w", err)
-	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
-	recorder, ok := broadcaster.NewRecorder(scheme, "phoneproof-serve").(eventRecorder)
-	if !ok {
-		return nil, nil, errors.New("it cannot annotate Events")
-	}
-	return recorder, manager.RunnableFunc(func(ctx context.Context) error {
-		defer broadcaster.Shutdown()
-		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-			return fmt.Errorf("start recording Events: %w", err)
-		}
-		<-ctx.Done()
-		return nil
-	}), nil
-}
-
-// isSuspended reports whether the spec suspends the project, even one that is refused otherwise.
-func (c *cluster) isSuspended() bool {
-	project := c.source.Project()
-	return project != nil && project.Suspended()
+	return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.database, claims)...)
 }
 
 // maySend reports whether events of the project may be sent: those of one that is suspended or deleted wait.
-func (c *cluster) maySend() bool { return c.source.UID() != "" && !c.isSuspended() }
-
-// newStoreLoops returns what runs for the store on every replica, with or without a lease. Nothing is claimed before awaitStart returns.
-func (c *cluster) newStoreLoops(ctx context.Context, awaitStart func(context.Context) error) ([]manager.Runnable, error) {
-	if c.database == nil {
-		return []manager.Runnable{c.objects}, nil
-	}
-	claims, err := c.newClaimLoop(ctx, c.database, c.maySend, c.recordAttempt)
-	if err != nil {
-		return nil, fmt.Errorf("create claim loop: %w", err)
-	}
-	claim := manager.RunnableFunc(func(ctx context.Context) error {
-		if err := awaitStart(ctx); err != nil {
-			return nil //nolint:nilerr // the process ended before
-		}
-		return claims.Start(ctx)
-	})
-	return []manager.Runnable{c.database, claim}, nil
+func (c *cluster) maySend() bool {
+	project := c.source.Project()
+	return project != nil && !project.Suspended()
 }
 
-func (s *server) newCluster(config *rest.Config, recorder eventRecorder) (*cluster, error) {
-	s.apiServerURL = config.Host
+func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 	namespace, name, _ := strings.Cut(s.options.Project, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	mounted, err := settings.ParseMounted(s.options.MountedSecrets)
@@ -158,7 +125,7 @@ func (s *server) newCluster(config *rest.Config, recorder eventRecorder) (*clust
 		return nil, fmt.Errorf("create settings: %w", err)
 	}
 	s.project, s.current = verification.NewCodeSpace(s.options.Project), source.Current
-	c := &cluster{server: s, source: source, recorder: recorder}
+	c := &cluster{server: s, source: source}
 	if s.options.Store == StorePostgreSQL {
 		if c.database, err = s.openDatabase(); err != nil {
 			return nil, fmt.Errorf("open database: %w", err)
@@ -192,31 +159,17 @@ func (c *cluster) newElector(ctx context.Context, clients clientset.Interface) (
 	if err != nil {
 		return nil, fmt.Errorf("name this candidate: %w", err)
 	}
-	var elector *leader.Elector
-	term, err := c.newTerm(ctx, func() bool { return elector.HeldSafely() })
-	if err != nil {
-		return nil, fmt.Errorf("create loops of the term: %w", err)
-	}
-	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	elector, err = leader.New(leader.Options{
-		Client: clients, Namespace: namespace, Name: leader.ProjectLease(name), Identity: identity,
-		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.leaseOwner, Term: term,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("create elector: %w", err)
-	}
-	return elector, nil
-}
-
-// newTerm returns what the holder of the lease does for the project in each term.
-func (c *cluster) newTerm(ctx context.Context, heldSafely func() bool) (func(context.Context) error, error) {
 	manual, err := request.NewManualMetrics(c.registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of manual requests: %w", err)
 	}
-	var requests *request.Controller // of objects, for all terms
+	namespace, name, _ := strings.Cut(c.project.Name(), "/")
+	var (
+		elector  *leader.Elector
+		requests *request.Controller // of objects, for all terms
+	)
 	if c.objects != nil {
-		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return heldSafely() && c.maySend() })
+		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return elector.HeldSafely() && c.maySend() })
 		if err != nil {
 			return nil, fmt.Errorf("create request loop: %w", err)
 		}
@@ -224,7 +177,15 @@ func (c *cluster) newTerm(ctx context.Context, heldSafely func() bool) (func(con
 		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.recordAttempt
 		requests = request.New(options)
 	}
-	return func(ctx context.Context) error { return c.runTerm(ctx, requests, manual) }, nil
+	elector, err = leader.New(leader.Options{
+		Client: clients, Namespace: namespace, Name: leader.ProjectLease(name), Identity: identity,
+		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.leaseOwner,
+		Term: func(ctx context.Context) error { return c.runTerm(ctx, requests, manual) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create elector: %w", err)
+	}
+	return elector, nil
 }
 
 // leaseOwner returns the project as the owner of its lease; nil without a project.

@@ -31,10 +31,7 @@ type Options struct {
 	Lease leader.Times
 	// ClaimLease is how long requests stay claimed in a database; zero for the default.
 	ClaimLease time.Duration
-	// Pool is a pool of projects of a cluster, as NAMESPACE/NAME, whose Members this process serves; empty with Project.
-	Pool    string
-	Members Members
-	// ProjectFile is the VerificationProject without a cluster; empty with Project and Pool.
+	// ProjectFile is the VerificationProject without a cluster; empty with Project.
 	ProjectFile string
 	SecretsDir  string
 	// LogoFile is the picture above the page; empty for none.
@@ -54,17 +51,13 @@ type Options struct {
 // AddFlags adds the flags of a server with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Project, "project", "", "the VerificationProject of the cluster to serve, as NAMESPACE/NAME")
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --project and --pool; empty for the first of: $KUBECONFIG, the pod's ServiceAccount, ~/.kube/config")
-	flags.StringVar(&o.Pool, "pool", "",
-		"in the place of --project: several projects of a namespace that share this process and one lease, as NAMESPACE/NAME of the pool")
-	flags.Var(&o.Members, "member", "with --pool: a project of the namespace and where its API listens, as "+
-		"name=PROJECT,address=HOST:PORT[,store=STORE][,logo-file=FILE], in the place of --bind-address, --store and --logo-file; repeatable")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --project; empty for the first of: $KUBECONFIG, the pod's ServiceAccount, ~/.kube/config")
 	flags.StringVar(&o.ProjectFile, "project-file", "", "the VerificationProject to serve without a cluster, as a YAML file")
 	flags.StringVar(&o.SecretsDir, "secrets-dir", "", "the folder with the files of the project's secrets, as SECRET/KEY")
 	flags.StringVar(&o.LogoFile, "logo-file", "",
 		"the picture above the page: PNG, JPEG, WebP or GIF of at most 64 KiB; read again when it changes")
 	flags.StringSliceVar(&o.MountedSecrets, "mounted-secrets", nil,
-		"with --project or --pool: what of the projects' secrets this pod mounts, as SECRET/KEY; repeatable. "+
+		"with --project: what of the project's secrets this pod mounts, as SECRET/KEY; repeatable. "+
 			"Others wait for pods that mount them and are not reported as missing; empty means all")
 	flags.StringVar(&o.Store, "store", "",
 		"where requests are kept: kubernetes (VerificationRequest objects; the default with --project), "+
@@ -95,9 +88,7 @@ func (o *Options) Complete() error {
 	switch {
 	case o.Project != "" && o.ProjectFile != "":
 		return errors.New("--project and --project-file exclude each other: give the project of a cluster or that of a file")
-	case o.Pool != "" && (o.Project != "" || o.ProjectFile != ""):
-		return errors.New("--pool excludes --project and --project-file: name each project of the pool by --member")
-	case o.Project == "" && o.ProjectFile == "" && o.Pool == "":
+	case o.Project == "" && o.ProjectFile == "":
 		return errors.New("one of --project NAMESPACE/NAME and --project-file FILE is required: the VerificationProject to serve")
 	case o.Project != "" && !isNamespacedName(o.Project):
 		return fmt.Errorf("--project is %q: want NAMESPACE/NAME", o.Project)
@@ -110,7 +101,7 @@ func (o *Options) Complete() error {
 	case o.Store == "" && o.Project != "":
 		o.Store = StoreKubernetes // the store of a project file depends on the project
 	}
-	return errors.Join(o.completePool(), CheckAddress("bind-address", o.Address), CheckAddress("health-bind-address", o.HealthAddress))
+	return errors.Join(CheckAddress("bind-address", o.Address), CheckAddress("health-bind-address", o.HealthAddress))
 }
 
 // isNamespacedName reports whether a text is NAMESPACE/NAME.

@@ -1,5 +1,5 @@
 // Package server implements the serve process: it connects the API, the messengers, the loops and a store to a server of one
-// project, which comes from a file or from a cluster, or to one of each project of a pool.
+// project, which comes from a file or from a cluster.
 //
 // Invariant: the addresses that webhooks may reach depend only on Options and on the guard that the program passes. No package
 // variable changes the guard, and the environment can only add refused addresses.
@@ -55,15 +55,13 @@ type Dependencies struct {
 	HealthListener net.Listener
 	// ConnectionBudget is the memory in bytes that connections may use; zero for boundedhttp.Budget.
 	ConnectionBudget int64
-	// MaxRunning limits the API's requests that run at once; zero for no limit.
-	MaxRunning int
 	// WrapHandler wraps each handler of the server; nil for none.
 	WrapHandler func(http.Handler) http.Handler
 	// Runnables run next to the server and end after it.
 	Runnables []manager.Runnable
 }
 
-// Run serves a project, or those of a pool, until ctx ends. Then the API drains before everything else stops.
+// Run serves a project until ctx ends. Then the API drains before everything else stops.
 func Run(ctx context.Context, o Options, d Dependencies) error {
 	if d.Settings == nil {
 		if err := CheckSecretsDir(o.SecretsDir); err != nil {
@@ -71,18 +69,6 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 		}
 	}
 	d = d.withDefaults()
-	switch {
-	case o.Pool != "":
-		return servePool(ctx, o, d)
-	case o.Project != "":
-		return newServer(o, d).serveCluster(ctx)
-	default:
-		return newServer(o, d).serveFile(ctx)
-	}
-}
-
-// newServer returns a server of one project, without its parts.
-func newServer(o Options, d Dependencies) *server {
 	s := &server{
 		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
 		clock: storeclock.New(d.Clock, d.Log.WithName("clock")),
@@ -90,7 +76,10 @@ func newServer(o Options, d Dependencies) *server {
 	if d.RequestLog != nil {
 		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
 	}
-	return s
+	if o.Project != "" {
+		return s.serveCluster(ctx)
+	}
+	return s.serveFile(ctx)
 }
 
 // withDefaults returns d with its unset fields set to their defaults.
@@ -150,8 +139,9 @@ func (s *server) run(
 		return errors.Join(err, listeners.api.Close(), listeners.health.Close())
 	}
 	probes := s.newHealth(listeners.health, health.Options{
-		Project: func() health.Problems { return health.NewProblems(source.Problems(), source.LastError()) },
-		Check:   store.Ready,
+		Problems: source.Problems,
+		Refused:  source.LastError,
+		Check:    store.Ready,
 		Serving: func() error {
 			switch {
 			case s.current() == nil:
@@ -293,24 +283,19 @@ func (s *server) newAPI(
 	}
 	return httpapi.NewServer(httpapi.ServerOptions{
 		Handler: s.dependencies.WrapHandler(api), Listener: listener, Budget: s.apiBudget(), DrainDelay: drainDelay,
-		MaxRunning: s.dependencies.MaxRunning,
-		Log:        log, Registerer: s.registry,
+		Log: log, Registerer: s.registry,
 	})
 }
 
 // healthBudget returns the memory in bytes that is reserved for probes, so that a flood of API requests does not make the
 // kubelet kill the pod.
-func (s *server) healthBudget() int64 {
-	return s.dependencies.ConnectionBudget / boundedhttp.ProbeShare
-}
+func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / 8 }
 
 // apiBudget returns the rest of the memory for connections, in bytes.
 func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }
 
 func (s *server) newHealth(listener net.Listener, o health.Options) *health.Server {
-	if o.Metrics == nil {
-		o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
-	}
+	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
 	o.Log, o.Guard, o.Budget = s.log.WithName("health"), s.dependencies.WrapHandler, s.healthBudget()
 	return health.New(listener, o)
 }

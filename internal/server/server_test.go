@@ -32,6 +32,14 @@ func TestRunBehind_endsWithAnyPartThatFails(t *testing.T) {
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
 }
 
+func TestRunBehind_returnsAPanicAsAnError(t *testing.T) {
+	g := NewWithT(t)
+	waits := manager.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
+	panics := manager.RunnableFunc(func(context.Context) error { panic("poisoned") })
+	g.Expect(RunBehind(t.Context(), waits, panics)).To(MatchError(ContainSubstring("panic: string")))
+	g.Expect(RunBehind(t.Context(), panics, waits)).To(MatchError(ContainSubstring("panic: string")))
+}
+
 // TestRunBehind_endsTheFrontFirst checks that the parts behind the front run until it has ended.
 func TestRunBehind_endsTheFrontFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,8 +29,6 @@ var figures = []figure{
 	{"pages", "open pages: their memory, and the API with far more of them than may be open", measurePages},
 	{"memory", "memory of a process", measureMemory},
 	{"idle-memory", "memory of a process at rest with each store", measureIdleMemory},
-	{"pools", "memory of processes at rest that serve many projects", measurePools},
-	{"noise", "a project beside a noisy one of its pool", measureNoise},
 	{"writes", "API server calls of one verification", measureWrites},
 	{"operator", "an operator at rest", measureOperator},
 }

@@ -62,7 +62,6 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&b.upkeep, "upkeep", false, "vacuum both databases again and again, with a checkpoint every 30 s, while stored is measured")
 	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
 	flags.IntVar(&b.operated, "operated", 1000, "number of projects of the idle operator")
-	flags.IntVar(&b.pooled, "pooled", 500, "number of projects of the pools")
 	flags.StringVar(&b.peers, "peers", filepath.Join("bin", "peers"), "folder of otpgateway, for the figure peers")
 	flags.StringVar(&b.program, "program", "",
 		"the server to measure, built from test/program/phoneproof of any version; empty builds that of this tree")
@@ -74,23 +73,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.checkOptions(*seconds); err != nil {
-		return err
-	}
-	b.length = time.Duration(*seconds) * time.Second
-	return b.measureFigures(ctx, chosen)
-}
-
-// checkOptions returns an error for options with which nothing can be measured.
-func (b *bench) checkOptions(seconds int) error {
-	if b.rounds < 1 || seconds < 1 || seconds > 20 || b.projects < 2 || b.pending < 1 || b.operated < 1 || b.pooled < 2*pools {
+	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.pending < 1 || b.operated < 1 {
 		// In longer rounds, attempts at a receiver that hangs would time out before the round ends.
-		return errors.New("rounds, pending and operated must be at least 1, seconds 1 to 20, projects at least 2, pooled at least 20")
+		return errors.New("rounds, pending and operated must be at least 1, seconds 1 to 20, projects at least 2")
 	}
 	if b.stored < few || b.sharing < 1 || b.sharing > b.stored/few {
 		return fmt.Errorf("stored must be at least %d, and as many for each of sharing projects", few)
 	}
-	return nil
+	b.length = time.Duration(*seconds) * time.Second
+	return b.measureFigures(ctx, chosen)
 }
 
 // chooseFigures returns the figures whose names begin with one of the prefixes.
@@ -123,7 +114,6 @@ type bench struct {
 	upkeep   bool
 	pending  int
 	operated int
-	pooled   int
 	peers    string
 	out      string
 

@@ -65,7 +65,6 @@ var rules = []rule{
 
 	{"docs/channels.md", "yaml", "spec:", projectFragment("")},
 	{"docs/page.md", "yaml", "spec:", projectFragment("")},
-	{"docs/operator.md", "yaml", "spec:", projectFragment("")},
 	{"docs/testing.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},

@@ -143,7 +143,6 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	restartSpecs()
 	databaseSpecs()
 	rollbackSpecs()
-	poolSpecs()
 	pluginSpecs()
 	rotationSpecs()
 	lifecycleSpecs()

@@ -235,29 +235,29 @@ var apiMutants = []Mutant{
 var operatorMutants = []Mutant{
 	{
 		Name: "pods-run-as-root", Promise: "design.md 2: pods meet the restricted Pod Security Standard",
-		Symbol: "render.(*workload).podSpec", Old: "WithRunAsNonRoot(true)", New: "WithRunAsNonRoot(false)",
+		Symbol: "render.podSpec", Old: "WithRunAsNonRoot(true)", New: "WithRunAsNonRoot(false)",
 		Suite: "render", Test: "TestProject_goldens",
 	},
 	{
 		Name: "suspended-pods-run", Promise: "design.md 10: suspend applies 0",
-		Symbol: "render.(*workload).countReplicas", Old: "case w.suspended:", New: "case false:",
+		Symbol: "render.Replicas", Old: "case p.Suspended():", New: "case false:",
 		Suite: "render", Test: "TestReplicas",
 	},
 	{
 		Name: "secrets-not-optional", Promise: "design.md 2: mounted as projected volumes (optional: true)",
-		Symbol: "render.(*workload).secretsVolume", Old: "WithOptional(true)", New: "WithOptional(false)",
+		Symbol: "render.secretsVolume", Old: "WithOptional(true)", New: "WithOptional(false)",
 		Suite: "render", Test: "TestProject_goldens",
 	},
 	{
 		Name: "rollout-is-short-of-a-pod", Promise: "hazards.md F5: a rolling restart fails no client",
-		Symbol: "render.(*workload).renderDeployment",
+		Symbol: "render.Deployment",
 		Old:    "WithMaxUnavailable(intstr.FromInt32(0))",
 		New:    "WithMaxUnavailable(intstr.FromInt32(1))",
 		Suite:  "render", Test: "TestProject_goldens",
 	},
 	{
 		Name: "metrics-reachable-by-all", Promise: "design.md 5: health and metrics on their own port",
-		Symbol: "render.(*workload).renderNetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
+		Symbol: "render.NetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
 		Suite: "render", Test: "TestProject_goldens",
 	},
 	{

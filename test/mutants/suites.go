@@ -32,7 +32,6 @@ var suites = map[string]Suite{
 	"status":        {Package: "./controllers/projectstatus"},
 	"server":        {Package: "./internal/server"},
 	"render":        {Package: "./controllers/project/render"},
-	"projects":      {Package: "./controllers/project", Specs: "TestProject", Limit: minutes(4)},
 	"plugin":        {Package: "./internal/plugin", Limit: minutes(3)},
 	"doctor":        {Package: "./internal/plugin/doctor"},
 	"report":        {Package: "./internal/plugin/report"},

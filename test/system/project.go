@@ -17,8 +17,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// ProjectName is the name of the first project of a namespace.
-const ProjectName = "shop"
+// projectName is the name of every project; projects differ by namespace.
+const projectName = "shop"
 
 // The files of a project's secrets, all in the Secret of its name.
 const (
@@ -57,7 +57,7 @@ type Project struct {
 }
 
 // Name returns the project's namespace and name.
-func (p *Project) Name() string { return p.Namespace + "/" + ProjectName }
+func (p *Project) Name() string { return p.Namespace + "/" + projectName }
 
 // NewProject creates a project with secrets and accounts of its own, in a namespace of the given name.
 func (s *System) NewProject(ctx context.Context, namespace string, edits ...func(*verifyv1.VerificationProject)) (*Project, error) {
@@ -89,11 +89,11 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 
 // newObject returns the project before any edit: with Telegram only if there is a Bot API, and with limits above any load.
 func (p *Project) newObject(account int) *verifyv1.VerificationProject {
-	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: ProjectName, Key: key} }
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: projectName, Key: key} }
 	o := p.system.options
 	object := &verifyv1.VerificationProject{
 		TypeMeta:   metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: verifyv1.VerificationProjectKind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: ProjectName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: projectName},
 		Spec: verifyv1.VerificationProjectSpec{
 			BaseURL: "https://" + p.Namespace + ".example",
 			APIKeys: []verifyv1.APIKey{{Name: "backend", SecretRef: ref(keyAPI)}},
@@ -120,7 +120,7 @@ func (p *Project) newObject(account int) *verifyv1.VerificationProject {
 	}
 	if o.Store == PostgreSQL {
 		object.Spec.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{
-			URISecretRef: verifyv1.URISecretRef{Name: ProjectName, Key: keyURI},
+			URISecretRef: verifyv1.URISecretRef{Name: projectName, Key: keyURI},
 		}}
 	}
 	return object
@@ -156,12 +156,12 @@ func (p *Project) writeFile(object *verifyv1.VerificationProject) error {
 
 // WriteSecret replaces the value in the file of a secret.
 func (p *Project) WriteSecret(key, value string) error {
-	return replaceFile(filepath.Join(p.SecretsDir, ProjectName, key), []byte(value))
+	return replaceFile(filepath.Join(p.SecretsDir, projectName, key), []byte(value))
 }
 
 // RemoveSecret removes the file of a secret.
 func (p *Project) RemoveSecret(key string) error {
-	return os.Remove(filepath.Join(p.SecretsDir, ProjectName, key))
+	return os.Remove(filepath.Join(p.SecretsDir, projectName, key))
 }
 
 // replaceFile writes a file atomically: no reader sees half of it.
@@ -180,7 +180,7 @@ func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationPr
 	object := &verifyv1.VerificationProject{}
 	if p.system.Plane != nil {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the replicas keep writing its status
-			if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: ProjectName}, object); err != nil {
+			if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
 				return err
 			}
 			edit(object)

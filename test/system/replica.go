@@ -44,30 +44,12 @@ type Replica struct {
 
 // StartReplica starts a replica and does not wait for it; see AwaitReady. Later flags win over earlier ones.
 func (p *Project) StartReplica(flags ...string) (*Replica, error) {
-	address, err := p.system.reserveAddress()
-	if err != nil {
-		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
-	}
-	r, err := p.startServe(slices.Concat([]string{"--bind-address", address}, p.serveFlags(), p.system.options.Flags, flags)...)
-	if err != nil {
-		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
-	}
-	r.API = address
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.replicas = append(p.replicas, r)
-	return r, nil
-}
-
-// startServe starts a serve process with the project's secrets and addresses for probes and profiles.
-func (p *Project) startServe(flags ...string) (*Replica, error) {
-	health, err := p.system.reserveAddress()
-	if err != nil {
-		return nil, err
-	}
-	profiles, err := p.system.reserveAddress()
-	if err != nil {
-		return nil, err
+	var addresses [3]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = p.system.reserveAddress(); err != nil {
+			return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
+		}
 	}
 	p.mu.Lock()
 	p.started++
@@ -75,41 +57,40 @@ func (p *Project) startServe(flags ...string) (*Replica, error) {
 	log, err := p.system.openLog(name)
 	p.mu.Unlock()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
-	r := &Replica{Name: name, Health: health, Profiles: profiles, LogFile: log.Name(), exited: make(chan struct{})}
-	r.cmd = exec.Command(p.system.options.Program, append([]string{ //nolint:noctx // it ends with the system
-		"serve", "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
-	}, flags...)...)
+	r := &Replica{
+		Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name(), exited: make(chan struct{}),
+	}
+	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
+		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
+	}, p.serveFlags(), p.system.options.Flags, flags)...)
 	r.cmd.Env = slices.Concat(os.Environ(), p.system.options.Environment, []string{program.ProfileAddress + "=" + r.Profiles})
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	// It ends with the process that started it, however that ends, and ignores a terminal's interrupt.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := r.cmd.Start(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
 	r.PID = r.cmd.Process.Pid
 	go func() { // ends with the process
 		_ = r.cmd.Wait() // how it ended is in its log
 		close(r.exited)
 	}()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.replicas = append(p.replicas, r)
 	return r, nil
 }
 
 // serveFlags returns the flags that select what a replica serves, and where the messengers are.
 func (p *Project) serveFlags() []string {
 	o := p.system.options
-	flags := p.platformFlags()
+	flags := []string{"--whatsapp-url=" + orUnreachable(o.Graph), "--telegram-url=" + orUnreachable(o.Telegram)}
 	if p.system.Plane != nil {
 		return append(flags, "--project="+p.Name(), "--kubeconfig="+p.kubeconfig)
 	}
 	return append(flags, "--project-file="+p.file, "--store="+string(o.Store))
-}
-
-// platformFlags returns the flags of where the messengers are.
-func (p *Project) platformFlags() []string {
-	o := p.system.options
-	return []string{"--whatsapp-url=" + orUnreachable(o.Graph), "--telegram-url=" + orUnreachable(o.Telegram)}
 }
 
 func orUnreachable(url string) string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
@@ -19,16 +18,13 @@ func newServeCommand(dependencies server.Dependencies) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the verification API of a project",
-		Long: `Run the verification API of a project: init and status for client backends, expiry of requests, delivery of
+		Short: "Run the verification API of one project",
+		Long: `Run the verification API of one project: init and status for client backends, expiry of requests, delivery of
 signed webhooks, and clean-up.
 
 The project file is a VerificationProject, the same YAML that a cluster takes. The files of its secrets are at
 SECRETS-DIR/SECRET/KEY. Changes of both are picked up within a second; a project file that is not valid any more is
 reported and changes nothing.
-
-Several projects of a namespace of a cluster can share a process: --pool, with a --member for each. Each keeps its own address,
-settings, store, limits and metrics; they share the probes and one lease.
 
 Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /problems: the secrets that cannot be used
 and the change of the project that was refused.`,
@@ -41,10 +37,6 @@ and the change of the project that was refused.`,
   # serve a project of a cluster, as a replica beside others; webhooks may go to the namespace's own services
   phoneproof serve --project shop/shop --kubeconfig ~/.kube/config --secrets-dir secrets \
     --webhook-allow shop=10.96.0.0/12:8443
-
-  # serve two projects of a namespace by one process
-  phoneproof serve --pool shops/small --secrets-dir secrets \
-    --member name=books,address=:9001 --member name=bikes,address=:9002,store=postgresql
 
   # start a verification, and ask how it stands
   curl -sS http://localhost:8080/api/verify/init -H "Authorization: Bearer $(cat secrets/shop-backend/api-key)" \
@@ -68,10 +60,6 @@ and the change of the project that was refused.`,
 			server.TuneGarbageCollector()
 			dependencies.Log, dependencies.RequestLog = logger, requests
 			dependencies.Runnables = append(dependencies.Runnables, server.ReturnMemory())
-			if o.Pool != "" {
-				// Informers call the code that reads what tenants write. An object with which it panics is skipped, and does not end all projects.
-				utilruntime.ReallyCrash = false
-			}
 			return server.Run(cmd.Context(), o, dependencies)
 		},
 	}

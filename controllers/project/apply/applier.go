@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
@@ -34,11 +35,11 @@ func New(o Options) *Applier { return &Applier{Options: o} }
 
 // Request is the input of Apply.
 type Request struct {
-	// Owner is what the children belong to.
-	Owner Owner
-	// Observed is the result of Observe for the owner.
+	// Project is the controller of the children.
+	Project *verifyv1.VerificationProject
+	// Observed is the result of Observe for the project.
 	Observed *Observed
-	// Wanted is the result of render for the owner; Apply modifies it.
+	// Wanted is the result of render for the project; Apply modifies it.
 	Wanted render.Children
 	// HoldDeployment leaves an existing Deployment unchanged, even if it differs, and everything that its pods need.
 	HoldDeployment bool
@@ -58,7 +59,7 @@ type Result struct {
 	Waiting []Ref
 }
 
-// Ref names a child in its owner's namespace.
+// Ref names a child in its project's namespace.
 type Ref struct{ Kind, Name string }
 
 // String returns the reference as in messages: Deployment phoneproof-shop.

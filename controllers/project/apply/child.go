@@ -2,8 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,10 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
@@ -99,39 +94,11 @@ func (r *run) writeIfNeeded(ctx context.Context, c child) error {
 			return fmt.Errorf("find uncached child: %w", err)
 		}
 	}
-	switch {
-	case !r.Owner.owns(found):
+	if !isOwned(found, r.Project) {
 		r.result.Conflicts = append(r.result.Conflicts, c.Ref)
 		return nil
-	case r.Owner.shared && r.Observed.objects[c.Ref] == nil:
-		return r.restoreLabels(ctx, c, found)
-	default:
-		return r.updateChild(ctx, c, found)
 	}
-}
-
-// restoreLabels gives a child that was not observed the labels by which it is found, and returns a conflict: what is wanted may depend on
-// what it is.
-func (r *run) restoreLabels(ctx context.Context, c child, found client.Object) error {
-	want, _, err := unstructured.NestedStringMap(c.wanted, "metadata", "labels")
-	if err != nil {
-		return fmt.Errorf("read labels: %w", err)
-	}
-	labelled := labels.SelectorFromSet(want)
-	if !labelled.Matches(labels.Set(found.GetLabels())) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": want}})
-		if err != nil {
-			return fmt.Errorf("encode labels: %w", err)
-		}
-		if err := r.Client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
-			return fmt.Errorf("restore labels: %w", err)
-		}
-		if !labelled.Matches(labels.Set(found.GetLabels())) { // the server's admission removes them
-			r.result.Conflicts = append(r.result.Conflicts, c.Ref)
-			return nil
-		}
-	}
-	return fmt.Errorf("observe child: %w", apierrors.NewConflict(schema.GroupResource{Resource: c.Kind}, c.Name, errors.New("it was not observed yet")))
+	return r.updateChild(ctx, c, found)
 }
 
 // findChild returns the child from the cache, with any owner; nil if there is none.
@@ -177,7 +144,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 		if err != nil {
 			return fmt.Errorf("hand over replicas: %w", err)
 		}
-		if guarded || r.Owner.shared {
+		if guarded {
 			condition, value = "resourceVersion", found.GetResourceVersion()
 		}
 	}

@@ -270,7 +270,7 @@ var _ = Describe("A child that is no longer wanted", func() {
 	It("is deleted whatever its name", func(ctx SpecContext) {
 		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
-		other := asUnstructured(render.Service(w.project, w.options))
+		other := asUnstructured(render.Service(w.project))
 		other.SetName("from-another-version")
 		Expect(admin.Create(ctx, other)).To(Succeed())
 		result, _ := w.apply(ctx)

@@ -34,10 +34,7 @@ func compareRefs(a, b Ref) int {
 // started with.
 func (r *run) isRolling() bool {
 	d := r.Observed.Deployment()
-	if d == nil { // there may be one that could not be seen
-		return r.Wanted.Deployment != nil && !slices.ContainsFunc(r.result.Applied, func(ref Ref) bool { return ref.Kind == kindDeployment })
-	}
-	return (!r.settled[Ref{kindDeployment, d.Name}] ||
+	return d != nil && (!r.settled[Ref{kindDeployment, d.Name}] ||
 		d.Status.ObservedGeneration < d.Generation ||
 		d.Status.UpdatedReplicas < d.Status.Replicas ||
 		ptr.Deref(d.Status.TerminatingReplicas, 0) > 0)

@@ -99,7 +99,7 @@ var _ = Describe("Drift", func() {
 	})
 
 	It("by a client that takes a field with force is corrected by one write", func(ctx SpecContext) {
-		service := render.Service(w.project, w.options)
+		service := render.Service(w.project)
 		service.Labels, service.OwnerReferences, service.Spec.Ports = nil, nil, nil
 		service.Spec.Selector = map[string]string{"app": "evil"}
 		Expect(admin.Apply(ctx, service, client.FieldOwner("rival"), client.ForceOwnership)).To(Succeed())

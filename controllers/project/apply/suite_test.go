@@ -117,7 +117,7 @@ func (w *appliedProject) tryApply(ctx context.Context, r apply.Request) (apply.R
 		r.Observed = w.observe(ctx)
 	}
 	w.project.Default()
-	r.Owner, r.Wanted = apply.OwnerProject(w.project), render.Project(w.project, w.options)
+	r.Project, r.Wanted = w.project, render.Project(w.project, w.options)
 	w.writes.reset()
 	result, err := w.applier.Apply(ctx, r)
 	return result, len(w.writes.all()), err
@@ -125,7 +125,7 @@ func (w *appliedProject) tryApply(ctx context.Context, r apply.Request) (apply.R
 
 func (w *appliedProject) observe(ctx context.Context) *apply.Observed {
 	GinkgoHelper()
-	observed, err := w.applier.Observe(ctx, apply.OwnerProject(w.project))
+	observed, err := w.applier.Observe(ctx, w.project)
 	Expect(err).NotTo(HaveOccurred())
 	return observed
 }

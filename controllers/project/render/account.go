@@ -18,29 +18,25 @@ const (
 	namespacedSuffix = "-ns"
 )
 
-// renderServiceAccount returns the identity of the pods. It does not mount its token by default, because a foreign pod would get the token
-// too.
-func (w *workload) renderServiceAccount() *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(w.name, w.namespace).
-		WithLabels(w.labels).WithOwnerReferences(w.owners...).
+// ServiceAccount is the identity of the project's pods. It does not mount its token by default, because a foreign pod would get
+// the token too.
+func ServiceAccount(p *verifyv1.VerificationProject) *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(Name(p.Name), p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithAutomountServiceAccountToken(false)
 }
 
-// renderRoleBindings returns what gives the pods the rights that their storages need. A binding's role is immutable, so each role has a
+// RoleBinding gives the project's pods the rights that their storage needs. A binding's role is immutable, so each role has a
 // binding with a name of its own.
-func (w *workload) renderRoleBindings(o Options) []*rbacv1ac.RoleBindingApplyConfiguration {
-	var bindings []*rbacv1ac.RoleBindingApplyConfiguration
-	for _, storage := range w.sortedStorages() {
-		name, kind := w.name+"-"+storage, "ClusterRole"
-		if o.NamespacedRoles {
-			name, kind = name+namespacedSuffix, "Role"
-		}
-		bindings = append(bindings, rbacv1ac.RoleBinding(name, w.namespace).
-			WithLabels(w.labels).WithOwnerReferences(w.owners...).
-			WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(rolePrefix+storage)).
-			WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(w.name).WithNamespace(w.namespace)))
+func RoleBinding(p *verifyv1.VerificationProject, o Options) *rbacv1ac.RoleBindingApplyConfiguration {
+	name, kind := Name(p.Name)+"-"+storageName(p), "ClusterRole"
+	if o.NamespacedRoles {
+		name, kind = name+namespacedSuffix, "Role"
 	}
-	return bindings
+	return rbacv1ac.RoleBinding(name, p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(rolePrefix + storageName(p))).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(Name(p.Name)).WithNamespace(p.Namespace))
 }
 
 // storageName names the project's storage as in roles and in serve's --store.

@@ -1,25 +1,27 @@
 package render
 
 import (
-	"slices"
 	"strings"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
 // drainDelay is how long a stopping pod still answers, and asks each client to reconnect elsewhere.
 const drainDelay = "5s"
 
-// listArguments returns the arguments of serve. What a project may change without a restart is not among them: serve reads it from
-// the project.
-func (w *workload) listArguments(o Options) []string {
-	args := slices.Concat([]string{"serve"}, w.served, []string{"--secrets-dir=" + secretsDir})
-	for _, paths := range w.mountedPaths() {
-		args = append(args, "--mounted-secrets="+strings.Join(paths, ","))
+// listArguments returns the arguments of serve. What the project may change without a restart is not among them: serve reads it
+// from the project.
+func listArguments(p *verifyv1.VerificationProject, o Options) []string {
+	args := []string{
+		"serve",
+		"--project=" + p.Namespace + "/" + p.Name,
+		"--store=" + storageName(p),
+		"--secrets-dir=" + secretsDir,
+		"--mounted-secrets=" + strings.Join(mountedPaths(p), ","),
+		"--drain-delay=" + drainDelay,
 	}
-	args = append(args, "--drain-delay="+drainDelay)
-	for _, l := range w.logos {
-		if l.dir == logoDir { // that of a member is in its own argument
-			args = append(args, "--logo-file="+l.dir+"/"+logoFile)
-		}
+	if logoRef(p) != nil {
+		args = append(args, "--logo-file="+logoDir+"/"+logoFile)
 	}
 	for _, flag := range []struct{ name, value string }{
 		{"whatsapp-url", o.WhatsAppURL},
@@ -33,7 +35,7 @@ func (w *workload) listArguments(o Options) []string {
 		}
 	}
 	for _, rule := range o.WebhookAllow {
-		if rule.Namespace == "" || rule.Namespace == w.namespace {
+		if rule.Namespace == "" || rule.Namespace == p.Namespace {
 			args = append(args, "--webhook-allow="+rule.String())
 		}
 	}

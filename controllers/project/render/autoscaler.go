@@ -9,18 +9,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// renderAutoscaler returns what sets the number of pods; nil if none is wanted, or no pods.
-func (w *workload) renderAutoscaler() *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
-	settings := w.server.Autoscaling
-	if settings == nil || w.suspended {
+// HorizontalPodAutoscaler sets the number of pods; nil if the project wants none, or no pods.
+func HorizontalPodAutoscaler(p *verifyv1.VerificationProject) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
+	settings := p.Spec.Server.Autoscaling
+	if settings == nil || p.Suspended() {
 		return nil
 	}
 	target := ptr.Deref(settings.TargetCPUUtilization, verifyv1.DefaultTargetCPUUtilization)
-	return autoscalingv2ac.HorizontalPodAutoscaler(w.name, w.namespace).
-		WithLabels(w.labels).WithOwnerReferences(w.owners...).
+	return autoscalingv2ac.HorizontalPodAutoscaler(Name(p.Name), p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithSpec(autoscalingv2ac.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
-				WithAPIVersion("apps/v1").WithKind("Deployment").WithName(w.name)).
+				WithAPIVersion("apps/v1").WithKind("Deployment").WithName(Name(p.Name))).
 			WithMinReplicas(ptr.Deref(settings.MinReplicas, verifyv1.DefaultMinReplicas)).
 			WithMaxReplicas(settings.MaxReplicas).
 			WithMetrics(autoscalingv2ac.MetricSpec().

@@ -17,7 +17,7 @@ import (
 // Children are the objects that a project wants. A nil one is not wanted, and is deleted if it is ours.
 type Children struct {
 	ServiceAccount          *corev1ac.ServiceAccountApplyConfiguration
-	RoleBindings            []*rbacv1ac.RoleBindingApplyConfiguration
+	RoleBinding             *rbacv1ac.RoleBindingApplyConfiguration
 	NetworkPolicy           *networkingv1ac.NetworkPolicyApplyConfiguration
 	Service                 *corev1ac.ServiceApplyConfiguration
 	Deployment              *appsv1ac.DeploymentApplyConfiguration
@@ -28,25 +28,18 @@ type Children struct {
 }
 
 // Project returns the children of a project, built anew for each call, because applying a configuration modifies it. The project
-// must have its defaults and a UID. One that is in a pool has no pods of its own, and nothing that belongs to them.
+// must have its defaults and a UID.
 func Project(p *verifyv1.VerificationProject, o Options) Children {
-	var children Children
-	if p.Spec.Server.Pool == "" {
-		children = newProjectWorkload(p).renderChildren(o)
-	}
-	children.Service, children.Ingress, children.HTTPRoute = Service(p, o), Ingress(p), HTTPRoute(p, o)
-	return children
-}
-
-// renderChildren returns the pods and what belongs to them.
-func (w *workload) renderChildren(o Options) Children {
 	return Children{
-		ServiceAccount:          w.renderServiceAccount(),
-		RoleBindings:            w.renderRoleBindings(o),
-		NetworkPolicy:           w.renderNetworkPolicy(),
-		Deployment:              w.renderDeployment(o),
-		PodDisruptionBudget:     w.renderDisruptionBudget(),
-		HorizontalPodAutoscaler: w.renderAutoscaler(),
+		ServiceAccount:          ServiceAccount(p),
+		RoleBinding:             RoleBinding(p, o),
+		NetworkPolicy:           NetworkPolicy(p),
+		Service:                 Service(p),
+		Deployment:              Deployment(p, o),
+		PodDisruptionBudget:     PodDisruptionBudget(p),
+		HorizontalPodAutoscaler: HorizontalPodAutoscaler(p),
+		Ingress:                 Ingress(p),
+		HTTPRoute:               HTTPRoute(p, o),
 	}
 }
 
@@ -59,9 +52,7 @@ func (c Children) List() []runtime.ApplyConfiguration {
 		}
 	}
 	add(c.ServiceAccount != nil, c.ServiceAccount)
-	for _, binding := range c.RoleBindings {
-		add(true, binding)
-	}
+	add(c.RoleBinding != nil, c.RoleBinding)
 	add(c.NetworkPolicy != nil, c.NetworkPolicy)
 	add(c.Service != nil, c.Service)
 	add(c.Deployment != nil, c.Deployment)

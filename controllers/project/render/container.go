@@ -2,13 +2,14 @@ package render
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
 const (
@@ -21,19 +22,19 @@ const (
 	healthPortNumber = 8081
 )
 
-func (w *workload) newContainer(o Options) *corev1ac.ContainerApplyConfiguration {
-	resources := w.server.EffectiveResources()
+func newContainer(p *verifyv1.VerificationProject, o Options) *corev1ac.ContainerApplyConfiguration {
+	resources := p.Spec.Server.EffectiveResources()
 	container := corev1ac.Container().
 		WithName(containerName).
 		WithImage(o.Image).
-		WithArgs(w.listArguments(o)...).
+		WithArgs(listArguments(p, o)...).
 		WithEnv(
-			corev1ac.EnvVar().WithName("GOMEMLIMIT").WithValue(strconv.FormatInt(memoryTarget(resources.Limits.Memory()), 10)),
+			corev1ac.EnvVar().WithName("GOMEMLIMIT").WithValue(memoryTarget(resources.Limits.Memory())),
 			// Addresses that webhooks must not reach, of every address family of the node.
 			corev1ac.EnvVar().WithName("HOST_IPS").WithValueFrom(corev1ac.EnvVarSource().
 				WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("status.hostIPs"))),
 		).
-		WithPorts(w.listPorts()...).
+		WithPorts(newPort(apiPort, apiPortNumber), newPort(healthPort, healthPortNumber)).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(resources.Requests).WithLimits(resources.Limits)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -46,8 +47,8 @@ func (w *workload) newContainer(o Options) *corev1ac.ContainerApplyConfiguration
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
 			WithSleep(corev1ac.SleepAction().WithSeconds(stopDelay)))).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(secretsVolumeName).WithMountPath(secretsDir).WithReadOnly(true))
-	for _, l := range w.logos {
-		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(l.volume).WithMountPath(l.dir).WithReadOnly(true))
+	if logoRef(p) != nil {
+		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(logoVolumeName).WithMountPath(logoDir).WithReadOnly(true))
 	}
 	if o.PullPolicy != "" {
 		container.WithImagePullPolicy(o.PullPolicy)
@@ -55,20 +56,15 @@ func (w *workload) newContainer(o Options) *corev1ac.ContainerApplyConfiguration
 	return container
 }
 
-// listPorts returns the ports of the container: those of the APIs, and that of probes and metrics.
-func (w *workload) listPorts() []*corev1ac.ContainerPortApplyConfiguration {
-	var ports []*corev1ac.ContainerPortApplyConfiguration
-	for _, p := range append(slices.Clone(w.ports), port{healthPort, healthPortNumber}) {
-		ports = append(ports, corev1ac.ContainerPort().WithName(p.name).WithContainerPort(p.number).WithProtocol(corev1.ProtocolTCP))
-	}
-	return ports
+func newPort(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
 }
 
 func newProbe(path string) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(healthPort)))
 }
 
-// memoryTarget returns the soft limit of Go's garbage collector, in bytes: nine tenths of the limit, because not all memory is Go's.
-func memoryTarget(limit *resource.Quantity) int64 {
-	return int64(math.Floor(limit.AsApproximateFloat64() * 0.9))
+// memoryTarget returns the soft limit of Go's garbage collector: nine tenths of the limit, because not all memory is Go's.
+func memoryTarget(limit *resource.Quantity) string {
+	return strconv.FormatInt(int64(math.Floor(limit.AsApproximateFloat64()*0.9)), 10)
 }

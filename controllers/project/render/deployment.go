@@ -12,37 +12,31 @@ import (
 // progressDeadline is how long new pods may take to become ready until the rollout fails, in seconds.
 const progressDeadline = 600
 
-// Deployment runs the pods of a project that is in no pool.
+// Deployment runs the project's pods. A rollout starts new pods before it stops old ones, so their number never falls.
 func Deployment(p *verifyv1.VerificationProject, o Options) *appsv1ac.DeploymentApplyConfiguration {
-	return newProjectWorkload(p).renderDeployment(o)
-}
-
-// renderDeployment returns what runs the pods. A rollout starts new pods before it stops old ones, so their number never falls.
-func (w *workload) renderDeployment(o Options) *appsv1ac.DeploymentApplyConfiguration {
-	return appsv1ac.Deployment(w.name, w.namespace).
-		WithLabels(w.labels).WithOwnerReferences(w.owners...).WithAnnotations(w.annotations).
+	return appsv1ac.Deployment(Name(p.Name), p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(w.countReplicas()).
+			WithReplicas(Replicas(p)).
 			WithRevisionHistoryLimit(2).
 			WithProgressDeadlineSeconds(progressDeadline). // the default, but explicit, because it ends a turn to roll
-			WithSelector(w.podSelector()).
+			WithSelector(podSelector(p)).
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromString("25%")))).
-			WithTemplate(w.podTemplate(o)))
+			WithTemplate(podTemplate(p, o)))
 }
 
-// Replicas returns the number of pods that a project declares that is in no pool. With an autoscaler it is the initial number.
-func Replicas(p *verifyv1.VerificationProject) int32 { return newProjectWorkload(p).countReplicas() }
-
-func (w *workload) countReplicas() int32 {
+// Replicas returns the number of pods that the project declares. With an autoscaler it is the initial number.
+func Replicas(p *verifyv1.VerificationProject) int32 {
+	server := &p.Spec.Server
 	switch {
-	case w.suspended:
+	case p.Suspended():
 		return 0
-	case w.server.Autoscaling != nil:
-		return ptr.Deref(w.server.Autoscaling.MinReplicas, verifyv1.DefaultMinReplicas)
+	case server.Autoscaling != nil:
+		return ptr.Deref(server.Autoscaling.MinReplicas, verifyv1.DefaultMinReplicas)
 	default:
-		return ptr.Deref(w.server.Replicas, verifyv1.DefaultReplicas)
+		return ptr.Deref(server.Replicas, verifyv1.DefaultReplicas)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// renderDisruptionBudget returns what bounds how many pods a node's drain may stop at once; nil if none is wanted. Pods that are not ready
-// never block a drain: a move may help them.
-func (w *workload) renderDisruptionBudget() *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	settings := w.server.PodDisruptionBudget
+// PodDisruptionBudget bounds how many pods a node's drain may stop at once; nil if the project wants none. Pods that are not
+// ready never block a drain: a move may help them.
+func PodDisruptionBudget(p *verifyv1.VerificationProject) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	settings := p.Spec.Server.PodDisruptionBudget
 	if settings == nil {
 		return nil
 	}
-	return policyv1ac.PodDisruptionBudget(w.name, w.namespace).
-		WithLabels(w.labels).WithOwnerReferences(w.owners...).
+	return policyv1ac.PodDisruptionBudget(Name(p.Name), p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(ptr.Deref(settings.MaxUnavailable, verifyv1.DefaultMaxUnavailable))).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(w.podSelector()))
+			WithSelector(podSelector(p)))
 }

@@ -17,32 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// rendered are children with the name of their golden file.
-type rendered struct {
-	name     string
-	children render.Children
-}
-
-// listRendered returns the children of each project of rendertest, and of its pool with one of its projects.
-func listRendered() []rendered {
-	var all []rendered
-	for _, c := range rendertest.Cases() {
-		all = append(all, rendered{c.Name, render.Project(c.Project, c.Options)})
-	}
-	pool, o := rendertest.Pool(), rendertest.Options()
-	all = append(all, rendered{"pool", render.PoolChildren(pool, o)})
-	o.PoolPort = pool.Members[0].Port
-	return append(all, rendered{"pool-member", render.Project(pool.Members[0].Project, o)})
-}
-
 // The golden file of the smallest project holds all of its children, that of any other the children that differ.
 func TestProject_goldens(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	minimal := map[string]bool{}
-	for i, c := range listRendered() {
+	for i, c := range rendertest.Cases() {
 		var golden [][]byte
-		for _, child := range c.children.List() {
+		for _, child := range render.Project(c.Project, c.Options).List() {
 			document := encode(g, child)
 			if i == 0 {
 				minimal[string(document)] = true
@@ -51,8 +33,8 @@ func TestProject_goldens(t *testing.T) {
 				golden = append(golden, document)
 			}
 		}
-		g.Expect(golden).NotTo(BeEmpty(), c.name+" changes no child")
-		file := goldenFile(c.name)
+		g.Expect(golden).NotTo(BeEmpty(), c.Name+" changes no child")
+		file := goldenFile(c.Name)
 		seen[file] = true
 		have := bytes.Join(golden, []byte("---\n"))
 		if *update {

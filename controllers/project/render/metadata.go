@@ -14,7 +14,7 @@ func Labels(p *verifyv1.VerificationProject) map[string]string {
 	return labels
 }
 
-// Selector returns the labels that select a project's own pods and no others. A Deployment's selector is immutable, so these never
+// Selector returns the labels that select a project's pods and no others. A Deployment's selector is immutable, so these never
 // change.
 func Selector(p *verifyv1.VerificationProject) map[string]string {
 	return map[string]string{
@@ -30,4 +30,8 @@ func OwnerReference(p *verifyv1.VerificationProject) *metav1ac.OwnerReferenceApp
 	return metav1ac.OwnerReference().
 		WithAPIVersion(verifyv1.GroupVersion.String()).WithKind("VerificationProject").
 		WithName(p.Name).WithUID(p.UID).WithController(true)
+}
+
+func podSelector(p *verifyv1.VerificationProject) *metav1ac.LabelSelectorApplyConfiguration {
+	return metav1ac.LabelSelector().WithMatchLabels(Selector(p))
 }

@@ -68,7 +68,7 @@ func TestName_fits_and_is_unique(t *testing.T) {
 		p.Name = project
 		g.Expect(validation.IsDNS1123Subdomain(project)).To(BeEmpty(), project)
 		for _, namespaced := range []bool{true, false} {
-			binding := *render.Project(p, render.Options{NamespacedRoles: namespaced}).RoleBindings[0].Name
+			binding := *render.RoleBinding(p, render.Options{NamespacedRoles: namespaced}).Name
 			g.Expect(validation.IsDNS1123Label(binding)).To(BeEmpty(), binding)
 		}
 		name := render.Name(project)

@@ -6,17 +6,17 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
 )
 
 // OpenShift's restricted-v2 gives pods a user and an fsGroup of the namespace's own range, and refuses any other.
 func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
-	for _, c := range listRendered() {
-		if c.children.Deployment == nil {
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
+	for _, c := range rendertest.Cases() {
+		t.Run(c.Name, func(t *testing.T) {
 			g := NewWithT(t)
-			content, err := yaml.Marshal(c.children.Deployment.Spec.Template.Spec)
+			content, err := yaml.Marshal(render.Deployment(c.Project, c.Options).Spec.Template.Spec)
 			g.Expect(err).NotTo(HaveOccurred())
 			var pod corev1.PodSpec
 			g.Expect(yaml.UnmarshalStrict(content, &pod)).To(Succeed())

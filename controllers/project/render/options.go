@@ -20,8 +20,6 @@ type Options struct {
 	NamespacedRoles bool
 	// HTTPRoutes is set if the cluster has the Gateway API's HTTPRoute. Otherwise none is rendered.
 	HTTPRoutes bool
-	// PoolPort is the port of the project's API in the pods of its pool; zero if they do not serve it.
-	PoolPort int32
 	// WhatsAppURL, TelegramURL and SimulatorURL are the addresses of the platforms; the public ones, and no simulator, if empty.
 	WhatsAppURL, TelegramURL, SimulatorURL string
 	// WebhookAllow and WebhookDeny are the addresses that webhooks may and may not reach. A project's pods get only the rules for

@@ -12,8 +12,8 @@ import (
 )
 
 // placePods sets the constraints on the nodes of the pods.
-func (w *workload) placePods(spec *corev1ac.PodSpecApplyConfiguration) *corev1ac.PodSpecApplyConfiguration {
-	server := w.server
+func placePods(spec *corev1ac.PodSpecApplyConfiguration, p *verifyv1.VerificationProject) *corev1ac.PodSpecApplyConfiguration {
+	server := &p.Spec.Server
 	spec.NodeSelector = verifyv1.Strings(server.NodeSelector)
 	spec.Affinity = toConfiguration[*corev1ac.AffinityApplyConfiguration](server.Affinity)
 	spec.Tolerations = toConfiguration[[]corev1ac.TolerationApplyConfiguration](server.Tolerations)
@@ -29,18 +29,18 @@ func (w *workload) placePods(spec *corev1ac.PodSpecApplyConfiguration) *corev1ac
 	}
 	spec.TopologySpreadConstraints = toConfiguration[[]corev1ac.TopologySpreadConstraintApplyConfiguration](constraints)
 	for i := range spec.TopologySpreadConstraints {
-		w.spreadOwn(&spec.TopologySpreadConstraints[i])
+		spreadOwn(&spec.TopologySpreadConstraints[i], p)
 	}
 	return spec
 }
 
-// spreadOwn makes a constraint without a selector count these pods. Without matchLabelKeys the old pods would count
+// spreadOwn makes a constraint without a selector count the project's own pods. Without matchLabelKeys the old pods would count
 // during a rollout, and the new ones would be spread unevenly.
-func (w *workload) spreadOwn(constraint *corev1ac.TopologySpreadConstraintApplyConfiguration) {
+func spreadOwn(constraint *corev1ac.TopologySpreadConstraintApplyConfiguration, p *verifyv1.VerificationProject) {
 	if constraint.LabelSelector != nil {
 		return
 	}
-	constraint.LabelSelector = w.podSelector()
+	constraint.LabelSelector = podSelector(p)
 	if constraint.MatchLabelKeys == nil {
 		constraint.WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
 	}

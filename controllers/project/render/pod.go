@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
 const (
@@ -15,28 +17,28 @@ const (
 	stopDelay = 5
 )
 
-func (w *workload) podTemplate(o Options) *corev1ac.PodTemplateSpecApplyConfiguration {
-	return corev1ac.PodTemplateSpec().WithLabels(w.labels).WithSpec(w.podSpec(o))
+func podTemplate(p *verifyv1.VerificationProject, o Options) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().WithLabels(Labels(p)).WithSpec(podSpec(p, o))
 }
 
 // podSpec conforms to the Pod Security Standard "restricted". It sets no user and no group: the image has them, and OpenShift's
 // restricted-v2, which gives each namespace its own, refuses any other.
-func (w *workload) podSpec(o Options) *corev1ac.PodSpecApplyConfiguration {
+func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyConfiguration {
 	spec := corev1ac.PodSpec().
-		WithServiceAccountName(w.name).
-		WithAutomountServiceAccountToken(true). // serve watches its projects, with either storage
+		WithServiceAccountName(Name(p.Name)).
+		WithAutomountServiceAccountToken(true). // serve watches its project, with either storage
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(w.newContainer(o)).
-		WithVolumes(w.secretsVolume())
-	for _, l := range w.logos {
-		spec.WithVolumes(l.newVolume())
+		WithContainers(newContainer(p, o)).
+		WithVolumes(secretsVolume(p))
+	if logo := logoRef(p); logo != nil {
+		spec.WithVolumes(logoVolume(logo))
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply refuses a repeated name
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
-	return w.placePods(spec)
+	return placePods(spec, p)
 }

@@ -17,11 +17,11 @@ const (
 	secretsMode = 0o444
 )
 
-// secretsVolume holds the file SECRET/KEY for every Secret key that the projects name. A missing one is left out, and appears
+// secretsVolume holds the file SECRET/KEY for every Secret key that the project names. A missing one is left out, and appears
 // when it is created: until then the pods run without it and report that.
-func (w *workload) secretsVolume() *corev1ac.VolumeApplyConfiguration {
+func secretsVolume(p *verifyv1.VerificationProject) *corev1ac.VolumeApplyConfiguration {
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(secretsMode)
-	for _, ref := range w.mountedRefs() {
+	for _, ref := range mountedRefs(p) {
 		last := len(projected.Sources) - 1
 		if last < 0 || *projected.Sources[last].Secret.Name != ref.Name {
 			projected.WithSources(corev1ac.VolumeProjection().
@@ -49,35 +49,24 @@ func logoRef(p *verifyv1.VerificationProject) *verifyv1.ConfigMapKeyRef {
 	return p.Spec.Page.LogoRef
 }
 
-// logo is a picture with its volume and the folder that it is mounted at.
-type logo struct {
-	volume, dir string
-	ref         *verifyv1.ConfigMapKeyRef
+func logoVolume(ref *verifyv1.ConfigMapKeyRef) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(logoVolumeName).WithConfigMap(corev1ac.ConfigMapVolumeSource().
+		WithName(ref.Name).WithOptional(true).WithDefaultMode(secretsMode).
+		WithItems(corev1ac.KeyToPath().WithKey(ref.Key).WithPath(logoFile)))
 }
 
-func (l logo) newVolume() *corev1ac.VolumeApplyConfiguration {
-	return corev1ac.Volume().WithName(l.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().
-		WithName(l.ref.Name).WithOptional(true).WithDefaultMode(secretsMode).
-		WithItems(corev1ac.KeyToPath().WithKey(l.ref.Key).WithPath(logoFile)))
-}
-
-// mountedRefs returns the Secret keys that the pods mount, sorted, so that the order in a spec makes no difference to the pods. Several
-// projects of a pool may name the same key.
-func (w *workload) mountedRefs() []verifyv1.SecretKeyRef {
-	return slices.Compact(slices.SortedFunc(slices.Values(w.secrets), func(a, b verifyv1.SecretKeyRef) int {
+// mountedRefs returns the Secret keys that the pods mount, sorted, so that the order in the spec makes no difference to the pods.
+func mountedRefs(p *verifyv1.VerificationProject) []verifyv1.SecretKeyRef {
+	return slices.SortedFunc(slices.Values(p.Spec.SecretRefs()), func(a, b verifyv1.SecretKeyRef) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
-	}))
+	})
 }
 
-// mountedPaths returns the files of the mounted Secret keys, those of a Secret together: Linux bounds the length of an argument.
-func (w *workload) mountedPaths() [][]string {
-	var paths [][]string
-	refs := w.mountedRefs()
-	for i, ref := range refs {
-		if i == 0 || ref.Name != refs[i-1].Name {
-			paths = append(paths, nil)
-		}
-		paths[len(paths)-1] = append(paths[len(paths)-1], mountPath(ref))
+// mountedPaths returns the files of the mounted Secret keys.
+func mountedPaths(p *verifyv1.VerificationProject) []string {
+	var paths []string
+	for _, ref := range mountedRefs(p) {
+		paths = append(paths, mountPath(ref))
 	}
 	return paths
 }

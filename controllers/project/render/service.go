@@ -1,8 +1,6 @@
 package render
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -14,19 +12,15 @@ import (
 const servicePort = 80
 
 // Service is the Service of the pods. It exposes the API only: health and metrics are read from each pod.
-func Service(p *verifyv1.VerificationProject, o Options) *corev1ac.ServiceApplyConfiguration {
-	settings, target := &p.Spec.Expose.Service, intstr.FromString(apiPort)
-	if p.Spec.Server.Pool != "" {
-		// No pod of a pool listens on the port of a project's own pods, nor has a port of that name.
-		target = intstr.FromInt32(cmp.Or(o.PoolPort, apiPortNumber))
-	}
+func Service(p *verifyv1.VerificationProject) *corev1ac.ServiceApplyConfiguration {
+	settings := &p.Spec.Expose.Service
 	return corev1ac.Service(Name(p.Name), p.Namespace).
 		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithAnnotations(verifyv1.Strings(settings.Annotations)).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceType(settings.Type)).
-			WithSelector(PodSelector(p)).
+			WithSelector(Selector(p)).
 			WithPorts(corev1ac.ServicePort().
 				WithName(apiPort).WithProtocol(corev1.ProtocolTCP).WithAppProtocol("http").
-				WithPort(servicePort).WithTargetPort(target)))
+				WithPort(servicePort).WithTargetPort(intstr.FromString(apiPort))))
 }

@@ -47,9 +47,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 var _ = Describe("An API server", func() {
-	for _, c := range listRendered() {
-		It("accepts the golden file of "+c.name, func(ctx SpecContext) {
-			golden, err := os.ReadFile(goldenFile(c.name))
+	for _, c := range rendertest.Cases() {
+		It("accepts the golden file of "+c.Name, func(ctx SpecContext) {
+			golden, err := os.ReadFile(goldenFile(c.Name))
 			Expect(err).NotTo(HaveOccurred())
 			for document := range strings.SplitSeq(string(golden), "---\n") {
 				var object unstructured.Unstructured

@@ -57,7 +57,7 @@ func conditionChecks() []check {
 			find:   onReasons(verifyv1.ConditionAvailable, verifyv1.ReasonPodsUnavailable),
 		},
 		{
-			name: "Suspended", problem: "the project is suspended: no pod serves it",
+			name: "Suspended", problem: "the project is suspended: no pod runs",
 			remedy: "`kubectl -n NAMESPACE patch vproj PROJECT --type=merge -p '{\"spec\":{\"suspend\":false}}'`",
 			find: func(f *Facts) []evidence {
 				return when(f.Project.Suspended(), "spec.suspend is true")
@@ -83,11 +83,6 @@ func conditionChecks() []check {
 			name: "HostInUse", problem: "another project already answers to a host name of this one",
 			remedy: "use another host in `spec.baseURL` or `spec.expose`, or ask the administrator for `--grant-host=NAMESPACE=HOST`",
 			find:   onStalled(verifyv1.ReasonHostInUse),
-		},
-		{
-			name: "PoolConflict", problem: "`spec.server` or `spec.networkPolicy` is not that of the other projects of the pool, or its pods have no room",
-			remedy: "make both fields equal in all projects of the pool, with a higher memory limit if the message says so, or create the project anew with another `spec.server.pool`: `kubectl -n NAMESPACE get vproj -o yaml`",
-			find:   onStalled(verifyv1.ReasonPoolConflict),
 		},
 		{
 			name: "NotPermitted", problem: "a field asks for what the cluster's administrator has not allowed",

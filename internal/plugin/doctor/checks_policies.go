@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
 )
 
 // policyChecks read NetworkPolicies alone. What they do depends on the network of the cluster, so they find what may be closed.
@@ -20,9 +18,9 @@ func policyChecks() []check {
 	return []check{
 		{
 			name: "PolicyClosesAPI", problem: "NetworkPolicies may let no one in to the API of the pods",
-			remedy: "name the ingress controller in `spec.networkPolicy.ingressFrom`, or allow that port in the policy: `kubectl -n NAMESPACE get networkpolicy -o yaml`",
+			remedy: "name the ingress controller in `spec.networkPolicy.ingressFrom`, or allow TCP 8080 in the policy: `kubectl -n NAMESPACE get networkpolicy -o yaml`",
 			find: func(f *Facts) []evidence {
-				return findClosed(f, networkingv1.PolicyTypeIngress, "in", listAPITargets(f))
+				return findClosed(f, networkingv1.PolicyTypeIngress, "in", []target{apiTarget})
 			},
 		},
 		{
@@ -43,23 +41,12 @@ type target struct {
 	name     string
 }
 
+// The port of the API is that of package render, which has a test of its own.
 var (
+	apiTarget   = target{"TCP 8080", corev1.ProtocolTCP, 8080, "http"}
 	dnsTarget   = target{"UDP 53", corev1.ProtocolUDP, 53, ""}
 	httpsTarget = target{"TCP 443", corev1.ProtocolTCP, 443, ""}
 )
-
-// listAPITargets returns the port of the project's API; none if its pool does not serve it, or that is not known. Numbers and names are
-// those of package render.
-func listAPITargets(f *Facts) []target {
-	if f.Project.Spec.Server.Pool == "" {
-		return []target{{"TCP 8080", corev1.ProtocolTCP, project.PortAPI, "http"}}
-	}
-	port := render.MemberPorts(f.Deployment.Value)[f.Project.Name]
-	if port == 0 {
-		return nil
-	}
-	return []target{{fmt.Sprintf("TCP %d", port), corev1.ProtocolTCP, port, fmt.Sprintf("api-%d", port)}}
-}
 
 // findClosed returns the targets that no rule of the policies for the project's pods allows.
 func findClosed(f *Facts, direction networkingv1.PolicyType, way string, targets []target) []evidence {
@@ -98,7 +85,7 @@ func restricts(policy *networkingv1.NetworkPolicy, direction networkingv1.Policy
 
 func selectsPods(f *Facts, selector *metav1.LabelSelector) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && s.Matches(labels.Set(render.PodLabels(f.Project)))
+	return err == nil && s.Matches(labels.Set(render.Labels(f.Project)))
 }
 
 // rulePorts returns the ports of each rule; a nil element is a rule for all ports.

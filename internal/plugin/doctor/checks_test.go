@@ -222,7 +222,6 @@ var cases = map[string]struct {
 	"NotReported":  {condition(verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported), "because"},
 	"AccountInUse": {stalled(verifyv1.ReasonAccountInUse), "because"},
 	"HostInUse":    {stalled(verifyv1.ReasonHostInUse), "because"},
-	"PoolConflict": {stalled(verifyv1.ReasonPoolConflict), "because"},
 	"NotPermitted": {stalled(verifyv1.ReasonNotPermitted), "because"}, "ObjectInTheWay": {stalled(verifyv1.ReasonConflict), "because"},
 	"ChildRejected": {stalled(verifyv1.ReasonChildRejected), "because"}, "InvalidSpec": {stalled(verifyv1.ReasonInvalidSpec), "because"},
 	"GatewayAPIMissing": {condition(verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing), "because"},
@@ -439,10 +438,10 @@ phoneproof_callback_requests_total{method="WHATSAPP",result="unsigned"} 40
 # TYPE phoneproof_verifications_started_total counter
 phoneproof_verifications_started_total{method="TELEGRAM"} 200
 phoneproof_verifications_started_total{method="WHATSAPP"} 7
-`), healthyFacts().Project)
+`))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(counts).To(Equal(CallbackCounts{Accepted: 5, Refused: 2, Started: 7}))
-	_, err = parseCounts(strings.NewReader("<html>"), healthyFacts().Project)
+	_, err = parseCounts(strings.NewReader("<html>"))
 	g.Expect(err).To(MatchError(ContainSubstring("parse metrics")))
 }
 

@@ -18,9 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +30,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/simulator"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
@@ -278,46 +275,9 @@ func TestDoctor_onACluster(t *testing.T) {
 			p.Expect(namesOf(r)).To(ContainElement(check.name), "%+v", r)
 		})
 	}
-	t.Run("pool", c.examinePool)
 	t.Run("command", c.runCommand)
 	t.Run("rights", c.examineWithoutRights)
 	t.Run("hostile server", c.examineHostileServer)
-}
-
-// examinePool examines a project of a pool by what the pool has. Its only pod does not serve the project, so that none counts for it.
-func (c *cluster) examinePool(t *testing.T) {
-	p := c.newPatient(t)
-	spec := *p.project.Spec.DeepCopy()
-	spec.Server.Pool = "small"
-	p.project = &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "toys"}, Spec: spec}
-	p.create(p.project)
-	p.recover()
-	p.create(&coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "phoneproofpool-small"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("pod"), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-5 * time.Minute)))},
-	})
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "phoneproofpool-small-1", Labels: render.PoolSelector("small")},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{
-			{Name: "server", Image: "phoneproof:dev", Args: []string{"serve", "--member=name=books,address=:9000"}},
-		}},
-	}
-	p.create(pod)
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "server", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-	}}
-	p.Expect(p.c.admin.Status().Update(t.Context(), pod)).To(Succeed())
-	deployment := poolDeployment(t)
-	deployment.Namespace, deployment.OwnerReferences = p.namespace, nil
-	deployment.Spec.Template.Spec.Containers[0].Args = []string{"serve", "--member=name=toys,address=:9001"}
-	p.create(deployment)
-	p.denyAll(networkingv1.PolicyTypeIngress)
-	r := p.examine()
-	p.Expect(namesOf(r)).To(Equal([]string{"ClockOfPods", "PodsCrash", "PolicyClosesAPI"}))
-	p.Expect(r.Findings[1].Remedy).To(ContainSubstring("logs deploy/phoneproofpool-small --previous"))
-	p.Expect(r.Findings[2].Evidence).To(ContainSubstring("TCP 9001"))
-	p.Expect(r.NotChecked).To(BeEmpty(), "the metrics of that pod are not read")
 }
 
 // runCommand checks the exit codes and the forms of the report.

@@ -25,7 +25,7 @@ type Facts struct {
 	// project's lease is.
 	ServerOffset, PodOffset Known[time.Duration]
 
-	// Deployment and Pods are those of the project, or of its pool. Deployment is nil if there is none.
+	// Deployment is the project's; nil if there is none.
 	Deployment Known[*appsv1.Deployment]
 	Pods       Known[[]corev1.Pod]
 	Quotas     Known[[]corev1.ResourceQuota]

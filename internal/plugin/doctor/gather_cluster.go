@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/leader"
 )
 
 func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
@@ -67,7 +67,7 @@ func (e *Examiner) measureOffset(ctx context.Context) (time.Duration, error) {
 // managed fields by the API server's.
 func (e *Examiner) readPodClock(ctx context.Context, f *Facts) {
 	var lease coordinationv1.Lease
-	name := project.LeaseName(f.Project)
+	name := leader.ProjectLease(f.Project.Name)
 	err := e.client.Get(ctx, client.ObjectKey{Namespace: f.Project.Namespace, Name: name}, &lease)
 	switch {
 	case apierrors.IsNotFound(err): // no pod has ever run
@@ -87,7 +87,7 @@ func (e *Examiner) readPodClock(ctx context.Context, f *Facts) {
 
 func (e *Examiner) readDeployment(ctx context.Context, f *Facts) {
 	var d appsv1.Deployment
-	err := e.client.Get(ctx, client.ObjectKey{Namespace: f.Project.Namespace, Name: render.WorkloadName(f.Project)}, &d)
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: f.Project.Namespace, Name: render.Name(f.Project.Name)}, &d)
 	switch {
 	case apierrors.IsNotFound(err):
 		f.Deployment = knownValue[*appsv1.Deployment](nil)
@@ -100,7 +100,7 @@ func (e *Examiner) readDeployment(ctx context.Context, f *Facts) {
 
 func (e *Examiner) readPods(ctx context.Context, f *Facts) {
 	var list corev1.PodList
-	f.Pods.Why = e.listInProject(ctx, f, &list, "list pods", client.MatchingLabels(render.PodSelector(f.Project)))
+	f.Pods.Why = e.listInProject(ctx, f, &list, "list pods", client.MatchingLabels(render.Selector(f.Project)))
 	f.Pods.Value, f.Pods.Read = list.Items, f.Pods.Why == ""
 	slices.SortFunc(f.Pods.Value, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/messenger"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -23,7 +21,7 @@ const (
 	callbackRequests     = "phoneproof_callback_requests_total"
 	verificationsStarted = "phoneproof_verifications_started_total"
 	// maxMetrics bounds the metrics of a pod, and maxPods how many are read.
-	maxMetrics = 64 << 20
+	maxMetrics = 8 << 20
 	maxPods    = 5
 )
 
@@ -33,7 +31,7 @@ func (e *Examiner) countCallbacks(ctx context.Context, f *Facts) {
 		return
 	}
 	var pods corev1.PodList
-	err := e.client.List(ctx, &pods, client.InNamespace(f.Project.Namespace), client.MatchingLabels(render.PodSelector(f.Project)))
+	err := e.client.List(ctx, &pods, client.InNamespace(f.Project.Namespace), client.MatchingLabels(render.Selector(f.Project)))
 	if err != nil {
 		f.Callbacks.Why = explainUnread(err, "list pods", f.Project.Namespace)
 		return
@@ -41,10 +39,10 @@ func (e *Examiner) countCallbacks(ctx context.Context, f *Facts) {
 	var sum CallbackCounts
 	read := 0
 	for i := range pods.Items {
-		if read == maxPods || !isReady(&pods.Items[i]) || project.APIPort(f.Project, &pods.Items[i]) == 0 {
+		if read == maxPods || !isReady(&pods.Items[i]) {
 			continue
 		}
-		counts, err := e.readCounts(ctx, f.Project, &pods.Items[i])
+		counts, err := e.readCounts(ctx, &pods.Items[i])
 		if err != nil {
 			f.Callbacks.Why = explainUnread(err, "get pods/proxy", f.Project.Namespace)
 			return
@@ -68,22 +66,18 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-func (e *Examiner) readCounts(ctx context.Context, p *verifyv1.VerificationProject, pod *corev1.Pod) (CallbackCounts, error) {
-	name := pod.Name + ":" + strconv.Itoa(metricsPort(pod))
-	stream, err := e.core.Get().Namespace(pod.Namespace).Resource("pods").Name(name).SubResource("proxy").Suffix("metrics").Stream(ctx)
+func (e *Examiner) readCounts(ctx context.Context, p *corev1.Pod) (CallbackCounts, error) {
+	name := p.Name + ":" + strconv.Itoa(metricsPort(p))
+	stream, err := e.core.Get().Namespace(p.Namespace).Resource("pods").Name(name).SubResource("proxy").Suffix("metrics").Stream(ctx)
 	if err != nil {
 		return CallbackCounts{}, fmt.Errorf("read metrics: %w", err)
 	}
 	defer stream.Close()
-	return parseCounts(io.LimitReader(stream, maxMetrics), p)
+	return parseCounts(io.LimitReader(stream, maxMetrics))
 }
 
-// parseCounts reads the counts of a project from the metrics of a pod. Only in a pool its series have a label project.
-func parseCounts(metrics io.Reader, p *verifyv1.VerificationProject) (CallbackCounts, error) {
-	label := ""
-	if p.Spec.Server.Pool != "" {
-		label = p.Name
-	}
+// parseCounts reads the counts from the metrics of a pod.
+func parseCounts(metrics io.Reader) (CallbackCounts, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(metrics)
 	if err != nil {
@@ -95,7 +89,7 @@ func parseCounts(metrics io.Reader, p *verifyv1.VerificationProject) (CallbackCo
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			if labels["method"] == string(verification.WhatsApp) && labels["result"] == result && labels["project"] == label {
+			if labels["method"] == string(verification.WhatsApp) && labels["result"] == result {
 				sum += m.GetCounter().GetValue()
 			}
 		}

@@ -197,7 +197,6 @@ var made = map[string]func(*patient){
 	"NotReported":       byCondition(verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported),
 	"AccountInUse":      byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse),
 	"HostInUse":         byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse),
-	"PoolConflict":      byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonPoolConflict),
 	"NotPermitted":      byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted),
 	"ObjectInTheWay":    byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonConflict),
 	"ChildRejected":     byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonChildRejected),

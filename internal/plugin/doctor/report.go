@@ -67,7 +67,7 @@ func Examine(f *Facts) Report {
 func newFinding(p *verifyv1.VerificationProject, c check, e evidence) Finding {
 	remedy := e.remedy
 	if remedy == "" {
-		remedy = strings.NewReplacer("phoneproof-PROJECT", render.WorkloadName(p),
+		remedy = strings.NewReplacer("phoneproof-PROJECT", render.Name(p.Name),
 			"NAMESPACE", p.Namespace, "PROJECT", p.Name).Replace(c.remedy)
 	}
 	return Finding{Check: c.name, Problem: c.problem, Evidence: printable(e.text), Remedy: printable(remedy)}

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 )
@@ -32,8 +31,6 @@ type logs struct {
 	since    time.Duration
 	tail     int64
 	match    string
-	// project is whose logs are printed; nil with --operator.
-	project *verifyv1.VerificationProject
 }
 
 // NewLogsCommand returns the command logs.
@@ -42,8 +39,8 @@ func NewLogsCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs NAME | --operator",
 		Short: "Print the logs of all pods of a project, or of the operator",
-		Long: `Print the logs of all pods of a project, each line with its pod. Of a pool's pods it prints the lines that are about the project,
-and those that name no project. --operator prints those of the operator, in the namespace of the flags; the chart's is phoneproof-system.`,
+		Long: `Print the logs of all pods of a project, each line with its pod. --operator prints those of the operator, in the namespace of the
+flags; the chart's is phoneproof-system.`,
 		Example: `  kubectl phoneproof logs shop --since 1h --match '"level":"ERROR"'
   kubectl phoneproof logs --operator -n phoneproof-system --tail 100`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -65,7 +62,7 @@ and those that name no project. --operator prints those of the operator, in the 
 	flags.BoolVarP(&l.follow, "follow", "f", false, "go on with what is logged from now on")
 	flags.BoolVarP(&l.previous, "previous", "p", false, "those of containers that ended before")
 	flags.DurationVar(&l.since, "since", 0, "only lines that are not older, such as 1h; all if 0")
-	flags.Int64Var(&l.tail, "tail", -1, "how many of the last lines of each pod to read; all if negative")
+	flags.Int64Var(&l.tail, "tail", -1, "how many of the last lines of each pod; all if negative")
 	flags.StringVar(&l.match, "match", "", "only lines that hold this text")
 	return rights.Declare(cmd,
 		rights.Right{Verbs: "get", Resource: rights.Projects, For: "not with --operator"},
@@ -85,7 +82,6 @@ func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *proj
 		if err != nil {
 			return nil, nil, fmt.Errorf("find pods of the project: %w", err)
 		}
-		l.project = opened.Project
 		return pods, opened.Cluster, nil
 	}
 	cluster, err := project.Connect(l.env.Flags)
@@ -120,7 +116,7 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	if l.tail >= 0 {
 		options.TailLines = &l.tail
 	}
-	printer := &linePrinter{out: l.env.Streams.Out, isWanted: l.isWanted}
+	printer := &linePrinter{out: l.env.Streams.Out, match: l.match}
 	var group errgroup.Group
 	if !l.follow {
 		group.SetLimit(1) // one pod after another
@@ -135,16 +131,11 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
-// isWanted reports whether a line is to be printed.
-func (l *logs) isWanted(line string) bool {
-	return strings.Contains(line, l.match) && (l.project == nil || project.ConcernsProject(l.project, line))
-}
-
 // linePrinter prints lines of several logs, each whole.
 type linePrinter struct {
-	out      io.Writer
-	isWanted func(line string) bool
-	mu       sync.Mutex
+	out   io.Writer
+	match string
+	mu    sync.Mutex
 }
 
 func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *corev1.Pod, options *corev1.PodLogOptions) error {
@@ -156,7 +147,7 @@ func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		if !p.isWanted(lines.Text()) {
+		if !strings.Contains(lines.Text(), p.match) {
 			continue
 		}
 		p.mu.Lock()

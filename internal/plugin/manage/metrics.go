@@ -18,8 +18,7 @@ func NewMetricsCommand(env *project.Env) *cobra.Command {
 		Use:   "metrics NAME",
 		Short: "Print the metrics of one pod of a project",
 		Long: `Print the metrics of one ready pod of a project, in the text format of Prometheus. Each pod counts what it did itself since
-its start: sums over all pods and over time need Prometheus. Of a pool's pod it prints the series of the project, which have the label
-project, and those of the whole process.`,
+its start: sums over all pods and over time need Prometheus.`,
 		Example: `  # do messages arrive, and are they accepted?
   kubectl phoneproof metrics shop --match callback_requests`,
 		Args: cobra.ExactArgs(1),

@@ -16,7 +16,7 @@ import (
 func NewSuspendCommand(env *project.Env) *cobra.Command {
 	return newSuspension(env, true, &cobra.Command{
 		Use:     "suspend NAME",
-		Short:   "Stop a project: no pod serves it, and what is stored waits",
+		Short:   "Stop a project: no pod runs, and what is stored waits",
 		Example: "  kubectl phoneproof suspend shop",
 	})
 }

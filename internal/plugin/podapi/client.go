@@ -64,19 +64,19 @@ func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyF
 	if err != nil {
 		return nil, err
 	}
-	pod, err := c.ReadyPod(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find pod: %w", err)
-	}
-	transport, err := newTransport(env, c, pod, project.APIPort(c.Project, pod))
+	transport, err := dialReady(ctx, env, c, project.PortAPI)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{http: &http.Client{Transport: transport, Timeout: callTimeout}, key: value}, nil
 }
 
-// newTransport returns a transport to a port of a pod.
-func newTransport(env *project.Env, c *project.Client, pod *corev1.Pod, port int) (*http.Transport, error) {
+// dialReady returns a transport to a port of a ready pod.
+func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
+	pod, err := c.ReadyPod(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find pod: %w", err)
+	}
 	newDial := env.Dial
 	if newDial == nil {
 		newDial = NewDial

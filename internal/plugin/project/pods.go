@@ -16,7 +16,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// Ports of the server's pods. Those of a pool have PortMetrics alone, see APIPort.
+// Ports of the server's pods.
 const (
 	PortAPI     = 8080
 	PortMetrics = 8081
@@ -25,9 +25,9 @@ const (
 // ErrNoPod means that no pod of the project is ready.
 var ErrNoPod = errors.New("no pod of the project is ready")
 
-// Pods returns the project's pods, or those of its pool, by name.
+// Pods returns the project's pods by name.
 func (c *Client) Pods(ctx context.Context) ([]corev1.Pod, error) {
-	return c.ListPods(ctx, c.Project.Namespace, render.PodSelector(c.Project))
+	return c.ListPods(ctx, c.Project.Namespace, render.Selector(c.Project))
 }
 
 // ListPods returns the pods with some labels, by name.
@@ -40,14 +40,14 @@ func (c *Cluster) ListPods(ctx context.Context, namespace string, labels client.
 	return list.Items, nil
 }
 
-// ReadyPod returns a pod that answers for the project; ErrNoPod if there is none.
+// ReadyPod returns a pod of the project that answers; ErrNoPod if there is none.
 func (c *Client) ReadyPod(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := c.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range pods {
-		if IsReady(&pods[i]) && APIPort(c.Project, &pods[i]) != 0 {
+		if IsReady(&pods[i]) {
 			return &pods[i], nil
 		}
 	}

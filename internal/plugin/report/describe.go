@@ -15,7 +15,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/leader"
 )
 
 // fields is an object of a bundle. Unset fields are left out.
@@ -23,9 +23,7 @@ type fields map[string]any
 
 // namesOf returns the names in the project that texts may hold: those of objects and keys, which are no secrets.
 func namesOf(p *verifyv1.VerificationProject) []string {
-	names := []string{
-		p.Name, p.Namespace, p.Namespace + "/" + p.Name, render.Name(p.Name), render.WorkloadName(p), project.LeaseName(p), p.Spec.Server.Pool,
-	}
+	names := []string{p.Name, p.Namespace, p.Namespace + "/" + p.Name, render.Name(p.Name), leader.ProjectLease(p.Name)}
 	for _, ref := range p.Spec.SecretRefs() {
 		names = append(names, ref.Name, ref.Key)
 	}
@@ -47,7 +45,7 @@ func describeProject(p *verifyv1.VerificationProject, s *scrubber) any {
 	described := fields{
 		"baseURL": describeURL(spec.BaseURL), "suspend": spec.Suspend, "apiKeys": keys, "hasPage": spec.Page != nil, "texts": len(spec.Texts),
 		"purposes": len(spec.Purposes), "assurance": spec.Assurance, "request": spec.Request, "rateLimit": spec.RateLimit,
-		"storage": spec.Storage, "pool": spec.Server.Pool, "replicas": spec.Server.Replicas, "resources": spec.Server.EffectiveResources(),
+		"storage": spec.Storage, "replicas": spec.Server.Replicas, "resources": spec.Server.EffectiveResources(),
 		"hasAutoscaling": spec.Server.Autoscaling != nil, "hasNetworkPolicy": spec.NetworkPolicy != nil,
 		"hasIngress": spec.Expose.Ingress != nil, "hasHTTPRoute": spec.Expose.HTTPRoute != nil,
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/version"
@@ -37,8 +38,7 @@ func (b *bundle) gather(ctx context.Context) {
 	}{
 		{"events", b.readEvents},
 		{"deployment", func(ctx context.Context) error {
-			key := client.ObjectKey{Namespace: child.Namespace, Name: render.WorkloadName(b.client.Project)}
-			return readObject(ctx, b, "deployment.yaml", key, &appsv1.Deployment{}, describeDeployment)
+			return readObject(ctx, b, "deployment.yaml", child, &appsv1.Deployment{}, describeDeployment)
 		}},
 		{"service", func(ctx context.Context) error {
 			return readObject(ctx, b, "service.yaml", child, &corev1.Service{}, describeService)
@@ -50,7 +50,7 @@ func (b *bundle) gather(ctx context.Context) {
 			return readObject(ctx, b, "ingress.yaml", child, &networkingv1.Ingress{}, describeIngress)
 		}},
 		{"lease", func(ctx context.Context) error {
-			key := client.ObjectKey{Namespace: child.Namespace, Name: project.LeaseName(b.client.Project)}
+			key := client.ObjectKey{Namespace: child.Namespace, Name: leader.ProjectLease(b.client.Project.Name)}
 			return readObject(ctx, b, "lease.yaml", key, &coordinationv1.Lease{}, describeLease)
 		}},
 		{"pods", b.readPods},
@@ -94,12 +94,12 @@ func (b *bundle) readEvents(ctx context.Context) error {
 	if err := b.client.List(ctx, &list, client.InNamespace(b.client.Project.Namespace)); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	name, workload := render.Name(b.client.Project.Name), render.WorkloadName(b.client.Project)
+	name := render.Name(b.client.Project.Name)
 	events := make([]any, 0, len(list.Items))
 	for i := range list.Items {
 		e := &list.Items[i]
 		ofProject := e.Regarding.Kind == "VerificationProject" && e.Regarding.Name == b.client.Project.Name
-		if ofProject || e.Regarding.Name == name || e.Regarding.Name == workload || strings.HasPrefix(e.Regarding.Name, workload+"-") {
+		if ofProject || e.Regarding.Name == name || strings.HasPrefix(e.Regarding.Name, name+"-") {
 			events = append(events, describeEvent(e, b.scrub))
 		}
 	}
@@ -157,13 +157,11 @@ func (b *bundle) readLog(ctx context.Context, read project.ReadLogs, pod *corev1
 		if err != nil {
 			break // the end, or that of the time
 		}
-		if text := string(line); project.ConcernsProject(b.client.Project, text) {
-			clean.WriteString(b.scrub.scrub(text))
-			if tooLong {
-				clean.WriteString(" ...")
-			}
-			clean.WriteByte('\n')
+		clean.WriteString(b.scrub.scrub(string(line)))
+		if tooLong {
+			clean.WriteString(" ...")
 		}
+		clean.WriteByte('\n')
 		for tooLong && err == nil {
 			_, tooLong, err = lines.ReadLine()
 		}

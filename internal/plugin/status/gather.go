@@ -14,6 +14,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/plugin/output"
 	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
@@ -37,7 +38,7 @@ func gatherRest(ctx context.Context, env *project.Env, c *project.Client, r *Rep
 	defer cancel()
 	metrics, err := podapi.ReadMetrics(ctx, env, c)
 	if err == nil {
-		r.StoredRequests, err = podapi.CountStored(metrics, c.Project)
+		r.StoredRequests, err = podapi.CountStored(metrics)
 	}
 	if err != nil {
 		r.Unknown = append(r.Unknown, explainUnknown("stored requests", err))
@@ -48,23 +49,19 @@ func explainUnknown(what string, err error) string { return what + ": " + output
 
 func readReplicas(ctx context.Context, c *project.Client, r *Report) error {
 	var deployment appsv1.Deployment
-	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: render.WorkloadName(c.Project)}
+	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: render.Name(c.Project.Name)}
 	if err := c.Get(ctx, key, &deployment); err != nil {
 		return fmt.Errorf("read Deployment: %w", err)
 	}
 	r.Replicas = &Replicas{
 		Wanted: ptr.Deref(deployment.Spec.Replicas, 1), Ready: deployment.Status.ReadyReplicas, Updated: deployment.Status.UpdatedReplicas,
 	}
-	if r.Pool != nil {
-		ports := render.MemberPorts(&deployment)
-		r.Pool.Projects, r.Pool.Joined = len(ports), ports[c.Project.Name] != 0
-	}
 	return nil
 }
 
 func readLease(ctx context.Context, c *project.Client, r *Report) error {
 	var lease coordinationv1.Lease
-	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: project.LeaseName(c.Project)}
+	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: leader.ProjectLease(c.Project.Name)}
 	if err := c.Get(ctx, key, &lease); apierrors.IsNotFound(err) {
 		return nil // no pod has run yet
 	} else if err != nil {

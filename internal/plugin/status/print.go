@@ -53,9 +53,6 @@ func printReport(out io.Writer, r *Report, now time.Time, paint output.Paint) er
 	addIfSet(table, "Telegram callback:", r.TelegramCallback)
 	addIfSet(table, "Webhook receiver:", r.WebhookHost)
 	table.Row("Storage:", r.Storage)
-	if r.Pool != nil {
-		table.Row("Pool:", describePool(r.Pool))
-	}
 	table.Row("Replicas:", describeReplicas(r))
 	table.Row("Lease holder:", describeLease(r, now))
 	table.Row("Stored requests:", describeCounts(r.StoredRequests))
@@ -78,21 +75,8 @@ func addIfSet(table *output.Table, name, value string) {
 	}
 }
 
-func describePool(p *Pool) string {
-	switch {
-	case p.Projects == 0:
-		return p.Name
-	case p.Joined:
-		return fmt.Sprintf("%s (projects that share its pods: %d)", p.Name, p.Projects)
-	default:
-		return fmt.Sprintf("%s (projects that share its pods: %d, without this one)", p.Name, p.Projects)
-	}
-}
-
 func describeReplicas(r *Report) string {
 	switch {
-	case r.Suspended && r.Pool != nil:
-		return "suspended: the pods of the pool do not serve it"
 	case r.Suspended:
 		return "0, suspended"
 	case r.Replicas == nil:

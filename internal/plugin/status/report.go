@@ -34,7 +34,6 @@ type Report struct {
 	WebhookHost      string           `json:"webhookHost,omitempty"`
 	Service          string           `json:"service"`
 	Keys             []Key            `json:"keys"`
-	Pool             *Pool            `json:"pool,omitempty"`
 	Replicas         *Replicas        `json:"replicas,omitempty"`
 	LeaseHolder      string           `json:"leaseHolder,omitempty"`
 	LeaseRenewedAt   time.Time        `json:"leaseRenewedAt,omitzero"`
@@ -52,15 +51,6 @@ type Key struct {
 	ExpiresAt time.Time        `json:"expiresAt,omitzero"`
 	Secret    string           `json:"secret"`
 	SecretKey string           `json:"secretKey"`
-}
-
-// Pool is the pool of the project, of which Replicas and LeaseHolder are then.
-type Pool struct {
-	Name string `json:"name"`
-	// Projects is how many projects the pods serve; zero if that is not known.
-	Projects int `json:"projects,omitempty"`
-	// Joined means that this project is one of them.
-	Joined bool `json:"joined,omitempty"`
 }
 
 // Replicas count the pods.
@@ -123,9 +113,6 @@ func describeProject(p *verifyv1.VerificationProject) Report {
 		ObservedAt: p.Status.ObservedGeneration, Generation: p.Generation, Storage: string(p.Spec.Storage.Type), BaseURL: p.Spec.BaseURL,
 		Service: serviceAddress(p), Keys: describeKeys(p), Problems: []Problem{}, Conditions: []Condition{},
 		Ready: string(metav1.ConditionUnknown),
-	}
-	if pool := p.Spec.Server.Pool; pool != "" {
-		r.Pool = &Pool{Name: pool}
 	}
 	if p.Spec.Webhook != nil {
 		r.WebhookHost = hostOf(p.Spec.Webhook.URL)

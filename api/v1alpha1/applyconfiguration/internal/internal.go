@@ -517,9 +517,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podDisruptionBudget
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PodDisruptionBudget
-    - name: pool
-      type:
-        scalar: string
     - name: priorityClassName
       type:
         scalar: string

@@ -13,13 +13,6 @@ import (
 // Server says how the pods of the API run. Image, command, labels and
 // annotations of the pods are not the project's to choose.
 type ServerApplyConfiguration struct {
-	// pool lets the projects of a namespace that name the same pool share pods,
-	// and one lease. server and networkPolicy must be the same in all of them: a
-	// project that differs from the oldest one does not join. Up to 100 projects.
-	// Immutable, also from set to unset and back. Up to 30 lower-case letters,
-	// digits and '-'. Default: unset, the project has pods of its own. Example:
-	// small.
-	Pool *string `json:"pool,omitempty"`
 	// replicas is how many pods run. Ignored while autoscaling is set, and while
 	// suspend is true. 1 to 50. Default: 2.
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -52,14 +45,6 @@ type ServerApplyConfiguration struct {
 // apply.
 func Server() *ServerApplyConfiguration {
 	return &ServerApplyConfiguration{}
-}
-
-// WithPool sets the Pool field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Pool field is set to the value of the last call.
-func (b *ServerApplyConfiguration) WithPool(value string) *ServerApplyConfiguration {
-	b.Pool = &value
-	return b
 }
 
 // WithReplicas sets the Replicas field in the declarative configuration to the given value

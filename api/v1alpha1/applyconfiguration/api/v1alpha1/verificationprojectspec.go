@@ -24,8 +24,8 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// cluster only, Telegram is polled, and WhatsApp's callback must be
 	// registered by hand. Example: https://verify.example.com.
 	BaseURL *string `json:"baseURL,omitempty"`
-	// suspend, while true, stops the API: no pod serves it, requests stay stored
-	// and due webhooks wait. Default: false.
+	// suspend, while true, stops the API: no pod runs, requests stay stored and
+	// due webhooks wait. Default: false.
 	Suspend *bool `json:"suspend,omitempty"`
 	// apiKeys lists who may call the API. To rotate a key add the new one under
 	// another name, move the clients, then remove the old one; a removed key is
