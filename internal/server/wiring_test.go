@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -140,6 +141,16 @@ func (w *testServer) createEvent(t *testing.T) webhook.Event {
 	event, err := webhook.NewEvent("shop/acme", &r)
 	w.Expect(err).NotTo(HaveOccurred())
 	return event
+}
+
+func TestCluster_maySend_notForASuspendedOrDeletedProject(t *testing.T) {
+	g := NewWithT(t)
+	c := &cluster{source: &object{}}
+	g.Expect(c.maySend()).To(BeFalse())
+	c.source.project = &verifyv1.VerificationProject{}
+	g.Expect(c.maySend()).To(BeTrue())
+	c.source.project.Spec.Suspend = new(true)
+	g.Expect(c.maySend()).To(BeFalse())
 }
 
 func TestRequestLoop_goesByTheStoreClock(t *testing.T) {
