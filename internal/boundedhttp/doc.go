@@ -14,6 +14,8 @@
 //	answering  the client, for the answer    yes            the first byte of the answer is written
 //	leaving    its own goroutine             is closed      it was evicted to make room
 //
+// A handler that holds its request takes a slot of a HoldLimiter, so that not all connections are working.
+//
 // A leaving connection counts until net/http has released it. While too many are leaving, none is accepted.
 //
 // This package does not parse requests a second time, so that no request can be parsed in two ways: net/http gets a header

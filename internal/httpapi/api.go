@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -40,8 +41,8 @@ type Options struct {
 	Requests slog.Handler
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
-	// MaxWaits limits the long polls held at once; zero for 2,000. The server of the API must allow more connections.
-	MaxWaits int
+	// Holds limits the long polls; nil for a limiter of their own, by boundedhttp.Budget.
+	Holds *boundedhttp.HoldLimiter
 }
 
 // Invitation is the message that an end user has to send, and the link that opens it.
@@ -115,12 +116,12 @@ func New(o Options) (*API, error) {
 	if o.Requests == nil {
 		o.Requests = logr.ToSlogHandler(o.Log)
 	}
-	if o.MaxWaits == 0 {
-		o.MaxWaits = maxWaits
+	if o.Holds == nil {
+		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())
 	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
-		metrics: newMetrics(), waits: waitLimiter{most: o.MaxWaits},
+		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds},
 	}
 	a.routes = map[string]*route{
 		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},

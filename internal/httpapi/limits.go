@@ -31,10 +31,12 @@ const (
 
 	// maxWait limits a long poll, so that it ends before the idle timeout of common proxies (60 s).
 	maxWait = 30 * time.Second
-	// maxWaitsPerKey and maxWaits limit the long polls held at once; one more is answered immediately. With little memory
-	// MaxWaits allows fewer. A long poll costs about 16 KiB, its connection included (measured in server_test.go).
+	// maxWaitsPerKey limits the long polls of a key that are held at once; one more is answered immediately. keyShare is the part of
+	// what the server may hold that a key may have, and testShare that of all test keys together, as divisors. A long poll costs
+	// about 16 KiB, its connection included (measured in server_test.go).
 	maxWaitsPerKey = 100
-	maxWaits       = 2000
+	keyShare       = 4
+	testShare      = 8
 
 	// statusPerVerification is the number of reads that an API key has at one server for each verification that it may
 	// start: one read every two seconds for statusTime. minStatusRate is the minimum of reads per second, and

@@ -50,11 +50,6 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// MaxWaits returns how many long polls a server with that budget, in bytes, may hold. They alone must not use up the budget.
-func MaxWaits(budget int64) int {
-	return int(min(maxWaits, budget/boundedhttp.ConnectionCost*15/16))
-}
-
 // NewServer returns a server that is not started.
 func NewServer(o ServerOptions) (*Server, error) { return newServer(o, defaultLimits) }
 

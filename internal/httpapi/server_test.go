@@ -210,21 +210,22 @@ func TestCosts_tenThousandIdleConnections(t *testing.T) {
 // The maximum of long polls stays within its memory, and all end when the server stops.
 func TestServer_allLongPollsHeld(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.server.Budget = 2 * maxWaits * boundedhttp.ConnectionCost })
+	const waits, budget = 2000, 4000 * boundedhttp.ConnectionCost
+	h := newHarness(t, func(s *setup) { s.server.Budget, s.options.Holds = budget, boundedhttp.NewHoldLimiter(budget) })
 	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	var keys []settings.Key
-	for i := range maxWaits / maxWaitsPerKey {
+	for i := range waits / maxWaitsPerKey {
 		name := fmt.Sprintf("a-key-of-some-length-number-%06d", i)
 		keys = append(keys, settings.Key{Name: name, Hash: sha256.Sum256([]byte(name)), Scopes: settings.ScopeStatus})
 	}
 	h.changeSettings(func(s *settings.Settings) { s.Keys = keysOf(keys...) })
 	before := memoryInUse()
-	for i := range maxWaits {
+	for i := range waits {
 		h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keys[i%len(keys)].Name+"\r\n\r\n")
 	}
 	g.Eventually(h.gatherMetrics).WithTimeout(25 * time.Second).Should(ContainSubstring("phoneproof_http_long_polls 2000\n"))
 	used := memoryInUse() - before
-	t.Logf("%d KiB in all, %d bytes each", used>>10, used/maxWaits)
+	t.Logf("%d KiB in all, %d bytes each", used>>10, used/waits)
 	g.Expect(used).To(BeNumerically("<", 120<<20))
 	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).stringField("status")).To(Equal("PENDING"), "one more must be answered at once")
 	start := time.Now()

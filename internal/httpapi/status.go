@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -37,16 +38,21 @@ func (x *exchange) serveStatus() error {
 // readOrWait returns the request immediately or, for a long poll that gets a slot, when it is final or the time is up.
 func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification.Request, error) {
 	// An id that cannot exist needs no subscription; readRequest answers it like any other unknown id.
-	if query.wait == 0 || !verification.IsRequestID(query.id) || !x.api.waits.acquire(key.Name) {
+	if query.wait == 0 || !verification.IsRequestID(query.id) {
+		return x.readRequest(query.id)
+	}
+	connections := boundedhttp.ConnectionsOf(x.r.Context())
+	hold := x.api.waits.acquire(key, connections)
+	if hold == nil {
 		return x.readRequest(query.id)
 	}
 	x.route = pathStatus + waitSuffix
 	x.api.metrics.waits.Inc()
 	defer func() {
 		x.api.metrics.waits.Dec()
-		x.api.waits.release(key.Name)
+		x.api.waits.release(key, connections, hold)
 	}()
-	request, err := x.waitForChange(query)
+	request, err := x.waitForChange(query, hold)
 	if err != nil {
 		return verification.Request{}, fmt.Errorf("wait for change: %w", err)
 	}

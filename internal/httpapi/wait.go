@@ -6,47 +6,61 @@ import (
 	"sync"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// waitLimiter limits the long polls held at once, in total and by the name of their key.
+// waitLimiter shares what a server may hold between the long polls of its keys. It counts connections.
 type waitLimiter struct {
-	most int
+	holds *boundedhttp.HoldLimiter
 
 	mu    sync.Mutex
-	total int
 	byKey map[string]int
+	tests int // of all test keys
 }
 
-// acquire takes a slot, and reports whether one was free.
-func (w *waitLimiter) acquire(key string) bool {
+// acquire returns the slot of a long poll that counts as that many connections; nil if none is free. Those of test keys yield to others.
+func (w *waitLimiter) acquire(key settings.Key, connections int) *boundedhttp.Hold {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.total >= w.most || w.byKey[key] >= maxWaitsPerKey {
-		return false
+	perKey, forTests := min(maxWaitsPerKey, max(1, w.holds.Most()/keyShare)), max(1, w.holds.Most()/testShare)
+	if w.byKey[key.Name]+connections > perKey || key.Test && w.tests+connections > forTests {
+		return nil
+	}
+	hold := w.holds.Acquire(connections, key.Test)
+	if hold == nil {
+		return nil
 	}
 	if w.byKey == nil {
 		w.byKey = make(map[string]int)
 	}
-	w.total++
-	w.byKey[key]++
-	return true
+	w.count(key, connections)
+	return hold
 }
 
 // release frees a slot.
-func (w *waitLimiter) release(key string) {
+func (w *waitLimiter) release(key settings.Key, connections int, hold *boundedhttp.Hold) {
+	hold.Release()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.total--
-	if w.byKey[key]--; w.byKey[key] == 0 {
-		delete(w.byKey, key) // The names of removed keys must not use memory.
+	w.count(key, -connections)
+	if w.byKey[key.Name] == 0 {
+		delete(w.byKey, key.Name) // The names of removed keys must not use memory.
 	}
 }
 
-// waitForChange returns the request when it is no longer PENDING, when the time is up, or when the server drains. It
-// subscribes before it reads, so that no change is missed, and reads again at the end, so that a store that is notified of
+func (w *waitLimiter) count(key settings.Key, connections int) {
+	w.byKey[key.Name] += connections
+	if key.Test {
+		w.tests += connections
+	}
+}
+
+// waitForChange returns the request when it is no longer PENDING, when the time is up, when the slot is lost, or when the server
+// drains. It subscribes before it reads, so that no change is missed, and reads again at the end, so that a store that is notified of
 // changes late returns the same as an ordinary read.
-func (x *exchange) waitForChange(query statusQuery) (verification.Request, error) {
+func (x *exchange) waitForChange(query statusQuery, hold *boundedhttp.Hold) (verification.Request, error) {
 	// net/http keeps reading in order to notice a client that disconnects, so the read deadline would end the wait as if
 	// the client had done so. net/http sets a new deadline for the next request.
 	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // fails without a connection only
@@ -72,6 +86,9 @@ func (x *exchange) waitForChange(query statusQuery) (verification.Request, error
 		select {
 		case <-changes:
 		case <-timer.C():
+		case <-hold.Lost():
+			timer.Stop()
+			return request, nil
 		case <-draining:
 			timer.Stop()
 			return request, nil

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
@@ -44,8 +45,10 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 		g.Expect(err).NotTo(HaveOccurred())
 		test(&bubble{harness: h, g: g, number: number, start: time.Now()})
 		synctest.Wait()
-		g.Expect(h.api.waits.total).To(BeZero(), "all slots must be released")
+		holds := h.api.waits.holds
+		g.Expect(holds.Acquire(holds.Most(), false)).NotTo(BeNil(), "all slots must be released")
 		g.Expect(h.api.waits.byKey).To(BeEmpty())
+		g.Expect(h.api.waits.tests).To(BeZero())
 		g.Expect(testutil.ToFloat64(h.api.metrics.waits)).To(BeZero())
 	})
 }
@@ -53,6 +56,15 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 // storePending stores a pending request and returns its id.
 func (b *bubble) storePending(ttl time.Duration) string {
 	made, err := b.service.Initiate(b.t.Context(), verification.Initiation{Phone: b.number, Method: verification.WhatsApp, TTL: ttl})
+	b.g.Expect(err).NotTo(HaveOccurred())
+	return made.Request.ID
+}
+
+// storeTest stores a pending request of a test key and returns its id.
+func (b *bubble) storeTest() string {
+	number, err := phone.Parse("+12025550112")
+	b.g.Expect(err).NotTo(HaveOccurred())
+	made, err := b.service.Initiate(b.t.Context(), verification.Initiation{Phone: number, Method: verification.WhatsApp, TTL: time.Minute, Test: true})
 	b.g.Expect(err).NotTo(HaveOccurred())
 	return made.Request.ID
 }
@@ -85,6 +97,16 @@ func (b *bubble) expectAnswer(w *heldPoll, took time.Duration, status int, text 
 	b.g.Expect(w.took).To(Equal(took))
 	b.g.Expect(w.recorder.Code).To(Equal(status))
 	b.g.Expect(w.recorder.Body.String()).To(ContainSubstring(text))
+}
+
+// isHeld reports whether a long poll has not been answered.
+func (w *heldPoll) isHeld() bool {
+	select {
+	case <-w.done:
+		return false
+	default:
+		return true
+	}
 }
 
 func sleepFor(d time.Duration) { <-time.After(d) }
@@ -187,28 +209,44 @@ func TestStatus_storeTimeout(t *testing.T) {
 	})
 }
 
-func TestWait_atMostPerKeyAndInTotal(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		keys := []settings.Key{}
-		for i := range maxWaits/maxWaitsPerKey + 1 {
-			value := strings.Repeat(string(rune('a'+i)), 32)
-			keys = append(keys, settings.Key{Name: value, Hash: sha256.Sum256([]byte(value)), Scopes: settings.ScopeStatus})
-		}
-		b.changeSettings(func(s *settings.Settings) { s.Keys = settings.NewKeys(keys...) })
-		id := b.storePending(time.Minute)
-		var all []*heldPoll
-		for _, key := range keys[:len(keys)-1] {
-			for range maxWaitsPerKey {
-				all = append(all, b.startPoll(b.t.Context(), key.Name, "wait=20s&id="+id))
+// TestWait_isShared has each key of a server ask for more long polls than the server may hold.
+func TestWait_isShared(t *testing.T) {
+	for _, test := range []struct{ most, perKey, ofTests int }{{8, 2, 1}, {64, 16, 8}, {1000, 100, 125}} {
+		inBubble(t, func(b *bubble) {
+			b.api.waits.holds = boundedhttp.NewHoldLimiter(int64(2*test.most) * boundedhttp.ConnectionCost)
+			var keys []settings.Key
+			for i := range test.most/test.perKey + 3 {
+				value := strings.Repeat(string(rune('a'+i)), 32)
+				keys = append(keys, settings.Key{Name: value, Hash: sha256.Sum256([]byte(value)), Scopes: settings.ScopeStatus, Test: i < 2})
 			}
-			synctest.Wait()
-			b.expectAnswer(b.startPoll(b.t.Context(), key.Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
-		}
-		b.g.Expect(all).To(HaveLen(maxWaits))
-		b.expectAnswer(b.startPoll(b.t.Context(), keys[len(keys)-1].Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
-		b.verifyRequest(id, "+4915123456789", verification.AssuranceUsual)
-		for _, w := range all {
-			b.expectAnswer(w, 0, 200, `"status":"VERIFIED"`)
-		}
-	})
+			b.changeSettings(func(s *settings.Settings) { s.Keys = settings.NewKeys(keys...) })
+			id := b.storePending(time.Minute)
+			testID := b.storeTest()
+			ask := func(key settings.Key, id string) (held []*heldPoll) {
+				for range max(test.perKey, test.ofTests) + 1 {
+					w := b.startPoll(b.t.Context(), key.Name, "wait=20s&id="+id)
+					if synctest.Wait(); w.isHeld() {
+						held = append(held, w)
+						continue
+					}
+					b.expectAnswer(w, 0, 200, `"status":"PENDING"`)
+				}
+				return held
+			}
+			ofTests := append(ask(keys[0], testID), ask(keys[1], testID)...)
+			b.g.Expect(ofTests).To(HaveLen(test.ofTests), "all test keys together")
+			live := 0
+			for _, key := range keys[2 : len(keys)-1] {
+				held := ask(key, id)
+				b.g.Expect(held).To(HaveLen(min(test.perKey, test.most-live)))
+				live += len(held)
+			}
+			b.g.Expect(live).To(Equal(test.most))
+			for _, w := range ofTests {
+				b.expectAnswer(w, 0, 200, `"status":"PENDING"`) // they have made room
+			}
+			b.g.Expect(ask(keys[len(keys)-1], id)).To(BeEmpty(), "there is no more room")
+			b.verifyRequest(id, "+4915123456789", verification.AssuranceUsual)
+		})
+	}
 }

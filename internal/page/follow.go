@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/page/view"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -91,7 +92,7 @@ func (h *Handler) serveState(v *visit) {
 
 // beginFollowing takes a slot for a page that follows and subscribes to its request, and reports whether one was free.
 func (h *Handler) beginFollowing(v *visit) bool {
-	if v.slot = h.followers.beginFollowing(v.id); v.slot == nil {
+	if v.slot = h.followers.beginFollowing(v.id, boundedhttp.ConnectionsOf(v.r.Context())); v.slot == nil {
 		return false
 	}
 	h.following.Inc()
@@ -105,7 +106,7 @@ func (h *Handler) endFollowing(v *visit) {
 		return
 	}
 	v.unsubscribe()
-	h.followers.endFollowing(v.slot)
+	h.followers.endFollowing(v.id, v.slot)
 	h.following.Dec()
 }
 
@@ -117,7 +118,7 @@ func (h *Handler) shownTo(v *visit) shown {
 }
 
 // awaitState returns what the page is to show as soon as that is something else than present, and not from a replica that knows less;
-// or present after that time. ended is set when there is nothing more to wait for: the browser has gone, the server drains, a newer
+// or present after that time. ended is set when there is nothing more to wait for: the browser has gone, the server drains, another
 // call took the slot of this one, or the request cannot be read. It reads the request after a change and when it lapses, and not
 // when the time is up: many pages would read much.
 func (h *Handler) awaitState(v *visit, present shown, patience time.Duration) (next shown, ended bool) {
@@ -155,7 +156,7 @@ func (h *Handler) awaitState(v *visit, present shown, patience time.Duration) (n
 			}
 		case <-draining:
 			ended = true
-		case <-v.slot.replaced:
+		case <-v.slot.Lost():
 			ended = true
 		case <-v.r.Context().Done():
 			ended = true

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -113,8 +114,13 @@ func TestEvents_endWhenTheServerDrains(t *testing.T) {
 	s.Expect(f.next()).To(BeEmpty())
 }
 
+// holdPages returns the limiter of a site where that many pages may be open.
+func holdPages(most int64) *boundedhttp.HoldLimiter {
+	return boundedhttp.NewHoldLimiter(2 * most * boundedhttp.ConnectionCost)
+}
+
 func TestEvents_areBounded(t *testing.T) {
-	s := newSite(t, func(o *Options) { o.MaxFollowers = 6 })
+	s := newSite(t, func(o *Options) { o.Holds = holdPages(6) })
 	_, first := s.start()
 	_, second := s.start()
 	var open []*stream
@@ -149,7 +155,7 @@ func (s *site) awaitFollowing(n int) {
 // TestEvents_refuseACrowd opens far more pages at once than may be open.
 func TestEvents_refuseACrowd(t *testing.T) {
 	const most, crowd = 8, 80
-	s := newSite(t, func(o *Options) { o.MaxFollowers = most })
+	s := newSite(t, func(o *Options) { o.Holds = holdPages(most) })
 	var pages []string
 	for range crowd {
 		_, page := s.start()
@@ -185,7 +191,7 @@ func TestEvents_refuseACrowd(t *testing.T) {
 // TestEvents_ofClientsThatDoNotRead frees the slots of some that leave, and of one that stays for as long as a stream may.
 func TestEvents_ofClientsThatDoNotRead(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Now())
-	s := newSite(t, func(o *Options) { o.MaxFollowers, o.Clock = 4, now })
+	s := newSite(t, func(o *Options) { o.Holds, o.Clock = holdPages(4), now })
 	_, page := s.start()
 	at, err := url.Parse(page)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -248,7 +254,7 @@ func TestState_beginsItsAnswerAtOnce(t *testing.T) {
 }
 
 func TestState_answersWhenItChanges(t *testing.T) {
-	s := newSite(t, func(o *Options) { o.MaxFollowers = 1 })
+	s := newSite(t, func(o *Options) { o.Holds = holdPages(1) })
 	initiated, page := s.start()
 	read := func(since string) any {
 		var answer map[string]any

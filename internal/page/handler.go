@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/page/view"
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -52,8 +53,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// LogoFile is the picture above the page, read again when it changes; empty for none.
 	LogoFile string
-	// MaxFollowers limits the pages that follow their request at once; zero for MaxFollowers.
-	MaxFollowers int
+	// Holds limits the pages that follow their request; nil for a limiter of their own, by boundedhttp.Budget.
+	Holds *boundedhttp.HoldLimiter
 }
 
 // Handler serves the pages of one project. It is safe for concurrent use.
@@ -86,12 +87,12 @@ func NewHandler(o Options) (*Handler, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.MaxFollowers == 0 {
-		o.MaxFollowers = MaxFollowers
+	if o.Holds == nil {
+		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())
 	}
 	h := &Handler{
 		Options: o, logo: &logo{file: o.LogoFile, clock: o.Clock, log: o.Log}, calls: newCallLimiter(callRate), checks: newCallLimiter(checkRate),
-		followers: followLimiter{most: o.MaxFollowers}, origins: http.NewCrossOriginProtection(),
+		followers: followLimiter{holds: o.Holds}, origins: http.NewCrossOriginProtection(),
 		following: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_pages_following", Help: "Open pages that follow their request at the moment.",
 		}),
@@ -129,7 +130,7 @@ type visit struct {
 	marks []verification.Method
 	// slot, changes and unsubscribe are those of a call that follows its request; nil for others. changes gets a value after each
 	// change of the request.
-	slot        *follower
+	slot        *boundedhttp.Hold
 	changes     <-chan struct{}
 	unsubscribe func()
 	// timer is that of a call that waits, used again for each wait.

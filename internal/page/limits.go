@@ -7,17 +7,15 @@ import (
 
 	"k8s.io/utils/lru"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // All limits of the page. A page costs a read of the store, and one that follows its request a connection.
 const (
-	// MaxFollowers bounds the pages that follow their request at once. Each costs a connection and a subscription. A process with
-	// little memory takes fewer.
-	MaxFollowers = 2000
-	// maxFollowersPerTicket bounds those of one ticket, the tabs of one person; a further one takes the slot of the oldest, whose
-	// browser may be gone without a word.
+	// maxFollowersPerTicket bounds the pages of one ticket that follow their request at once, the tabs of one person; a further one
+	// takes the slot of the oldest, whose browser may be gone without a word.
 	maxFollowersPerTicket = 4
 	// followTime is how long a page follows in one call. It ends before the idle timeout of common proxies.
 	followTime = 50 * time.Second
@@ -100,55 +98,46 @@ func (l *callLimiter) takeToken(id string, now time.Time) bool {
 
 // followLimiter limits the pages that follow their request.
 type followLimiter struct {
-	most int
+	holds *boundedhttp.HoldLimiter
 
-	mu    sync.Mutex
-	total int
-	byID  map[string][]*follower // the oldest first
+	mu   sync.Mutex
+	byID map[string][]*boundedhttp.Hold // the oldest first
 }
 
-// follower is the slot of a page that follows its request.
-type follower struct {
-	id string
-	// replaced is closed when a newer call of the same page takes its slot.
-	replaced chan struct{}
-}
-
-// beginFollowing takes a slot; it returns nil if none is free.
-func (l *followLimiter) beginFollowing(id string) *follower {
+// beginFollowing takes a slot that counts as that many connections; it returns nil if none is free.
+func (l *followLimiter) beginFollowing(id string, connections int) *boundedhttp.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch own := l.byID[id]; {
-	case len(own) >= maxFollowersPerTicket:
-		close(own[0].replaced)
-		l.removeFollower(own[0])
-	case l.total >= l.most:
+	if own := l.byID[id]; len(own) >= maxFollowersPerTicket {
+		own[0].Revoke()
+		l.removeFollower(id, own[0])
+	}
+	slot := l.holds.Acquire(connections, true)
+	if slot == nil {
 		return nil
 	}
 	if l.byID == nil {
-		l.byID = make(map[string][]*follower)
+		l.byID = make(map[string][]*boundedhttp.Hold)
 	}
-	f := &follower{id: id, replaced: make(chan struct{})}
-	l.byID[id] = append(l.byID[id], f)
-	l.total++
-	return f
+	l.byID[id] = append(l.byID[id], slot)
+	return slot
 }
 
 // endFollowing frees a slot, unless another call has taken it.
-func (l *followLimiter) endFollowing(f *follower) {
+func (l *followLimiter) endFollowing(id string, slot *boundedhttp.Hold) {
+	slot.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.removeFollower(f)
+	l.removeFollower(id, slot)
 }
 
-func (l *followLimiter) removeFollower(f *follower) {
-	own := l.byID[f.id]
-	i := slices.Index(own, f)
+func (l *followLimiter) removeFollower(id string, slot *boundedhttp.Hold) {
+	own := l.byID[id]
+	i := slices.Index(own, slot)
 	if i < 0 {
 		return
 	}
-	l.total--
-	if l.byID[f.id] = slices.Delete(own, i, i+1); len(l.byID[f.id]) == 0 {
-		delete(l.byID, f.id)
+	if l.byID[id] = slices.Delete(own, i, i+1); len(l.byID[id]) == 0 {
+		delete(l.byID, id)
 	}
 }

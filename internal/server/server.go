@@ -243,17 +243,11 @@ func listen(ctx context.Context, name, address string, open net.Listener) (net.L
 	return listener, nil
 }
 
-// maxFollowers returns how many pages may follow their request: half of all connections that fit the budget.
-func maxFollowers(budget int64) int {
-	return int(min(page.MaxFollowers, budget/boundedhttp.ConnectionCost/2))
-}
-
 // newPages returns the handler of the pages.
-func (s *server) newPages(service *verification.Service) (*page.Handler, error) {
+func (s *server) newPages(service *verification.Service, holds *boundedhttp.HoldLimiter) (*page.Handler, error) {
 	pages, err := page.NewHandler(page.Options{
 		Settings: s.current, Service: service, Link: prepareLink, Draining: httpapi.Draining, Clock: s.clock,
-		Log: s.log.WithName("page"), Registerer: s.registry, LogoFile: s.options.LogoFile,
-		MaxFollowers: maxFollowers(s.dependencies.ConnectionBudget),
+		Log: s.log.WithName("page"), Registerer: s.registry, LogoFile: s.options.LogoFile, Holds: holds,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create page: %w", err)
@@ -265,14 +259,15 @@ func (s *server) newAPI(
 	listener net.Listener, service *verification.Service, hooks map[string]http.Handler,
 ) (*httpapi.Server, error) {
 	log := s.log.WithName(httpLogger)
-	pages, err := s.newPages(service)
+	holds := boundedhttp.NewHoldLimiter(s.apiBudget())
+	pages, err := s.newPages(service, holds)
 	if err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(httpapi.Options{
 		Pages:    pages,
 		Settings: s.current, Service: service, Invite: s.newInvitation, Hooks: hooks, Log: log, Requests: s.requests,
-		Registerer: s.registry, Clock: s.clock, MaxWaits: httpapi.MaxWaits(s.apiBudget()),
+		Registerer: s.registry, Clock: s.clock, Holds: holds,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create API: %w", err)

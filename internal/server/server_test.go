@@ -9,17 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/phoneproof/phoneproof/internal/boundedhttp"
-	"github.com/phoneproof/phoneproof/internal/page"
 )
-
-func TestMaxFollowers_leavesHalfOfTheConnections(t *testing.T) {
-	for _, connections := range []int64{16, 1000, 4000, 4096} {
-		want := min(int(connections)/2, page.MaxFollowers)
-		NewWithT(t).Expect(maxFollowers(connections * boundedhttp.ConnectionCost)).To(Equal(want))
-	}
-}
 
 func TestRunBehind_endsWithAnyPartThatFails(t *testing.T) {
 	g := NewWithT(t)

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/page"
 	"github.com/phoneproof/phoneproof/test/bench/load"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
 const (
-	// pagesMemory is the memory of a process that may have page.MaxFollowers open pages, as GOMEMLIMIT.
+	// pagesMemory is the memory of a process that may have mostPages open, as GOMEMLIMIT.
 	pagesMemory = "800MiB"
+	// mostPages is how many pages may be open, whatever the memory.
+	mostPages = 1792
 	// manyPages is how many pages want to be open, far more than may be.
 	manyPages = 10_000
 	// pageTTL is how long the requests of pages last, so that none expires during a measurement.
@@ -60,7 +61,7 @@ func measurePages(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		if err := b.measureOpenPages(ctx, x, all[:page.MaxFollowers]); err != nil {
+		if err := b.measureOpenPages(ctx, x, all[:mostPages]); err != nil {
 			return err
 		}
 		return b.measureManyPages(ctx, x, all)
@@ -179,7 +180,7 @@ func (b *bench) measureManyPages(ctx context.Context, x *site, all []started) er
 		return err
 	}
 	name := fmt.Sprintf("%d pages want to be open, ", len(all))
-	b.addRow(row{figure: name + "are open", ours: found[0].valuesOf(keyOpen), aim: atMost(page.MaxFollowers)})
+	b.addRow(row{figure: name + "are open", ours: found[0].valuesOf(keyOpen), aim: atMost(mostPages)})
 	b.addRow(row{figure: name + "streams refused", unit: "1/s", ours: found[0].valuesOf(keyRefused)})
 	for _, key := range []string{keyInit, keyStatus} {
 		b.addRow(row{

@@ -179,7 +179,7 @@ var apiMutants = []Mutant{
 	{
 		Name: "wait-without-a-bound-per-key", Promise: "design.md 5: at most 100 waits per key",
 		Symbol: "httpapi.maxWaitsPerKey", Old: "= 100", New: "= 100000",
-		Suite: "http api", Test: "TestWait_atMost|TestLimits",
+		Suite: "http api", Test: "TestWait_isShared",
 	},
 	{
 		Name: "body-kept-in-the-pool", Promise: "reliability.md 4: no memory of a number",
