@@ -7,14 +7,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/phoneproof/phoneproof/internal/page/view"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
+	"github.com/phoneproof/phoneproof/internal/page/view"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -63,8 +64,9 @@ type Handler struct {
 
 	logo      *logo
 	calls     *callLimiter
-	checks    *callLimiter
 	followers followLimiter
+	// checking has the ids of the requests with a code that is being checked.
+	checking  sync.Map
 	following prometheus.Gauge
 	refused   *prometheus.CounterVec
 	origins   *http.CrossOriginProtection
@@ -91,7 +93,7 @@ func NewHandler(o Options) (*Handler, error) {
 		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())
 	}
 	h := &Handler{
-		Options: o, logo: &logo{file: o.LogoFile, clock: o.Clock, log: o.Log}, calls: newCallLimiter(callRate), checks: newCallLimiter(checkRate),
+		Options: o, logo: &logo{file: o.LogoFile, clock: o.Clock, log: o.Log}, calls: newCallLimiter(),
 		followers: followLimiter{holds: o.Holds}, origins: http.NewCrossOriginProtection(),
 		following: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_pages_following", Help: "Open pages that follow their request at the moment.",

@@ -9,7 +9,6 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/tokenbucket"
-	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // All limits of the page. A page costs a read of the store, and one that follows its request a connection.
@@ -43,57 +42,25 @@ const (
 // callRate is what one ticket may be asked for.
 var callRate = tokenbucket.Rate{PerSecond: 2, Burst: 40}
 
-// checkRate is how many codes may be entered into the pages of one request. The store counts wrong ones exactly; this bounds those that
-// it could not count, because it was down.
-var checkRate = tokenbucket.Rate{PerSecond: 1.0 / 60, Burst: verification.MaxConfirmTries + 1}
-
 // callLimiter limits the calls for each request.
 type callLimiter struct {
-	rate tokenbucket.Rate
-
 	mu      sync.Mutex
 	buckets *lru.Cache
-	// busy are the requests of calls that must not overlap.
-	busy map[string]bool
 }
 
-func newCallLimiter(rate tokenbucket.Rate) *callLimiter {
-	return &callLimiter{rate: rate, buckets: lru.New(maxBuckets), busy: map[string]bool{}}
-}
-
-// beginAlone reports whether the request with that id may be asked for once more, and by no other call until endAlone.
-func (l *callLimiter) beginAlone(id string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.busy[id] || !l.takeToken(id, now) {
-		return false
-	}
-	l.busy[id] = true
-	return true
-}
-
-// endAlone ends a call that beginAlone began.
-func (l *callLimiter) endAlone(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.busy, id)
-}
+func newCallLimiter() *callLimiter { return &callLimiter{buckets: lru.New(maxBuckets)} }
 
 // takeCall reports whether the request with that id may be asked for once more.
 func (l *callLimiter) takeCall(id string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.takeToken(id, now)
-}
-
-func (l *callLimiter) takeToken(id string, now time.Time) bool {
 	bucket := &tokenbucket.Bucket{}
 	if known, found := l.buckets.Get(id); found {
 		bucket = known.(*tokenbucket.Bucket) //nolint:forcetypeassert // only buckets are put in
 	} else {
 		l.buckets.Add(id, bucket)
 	}
-	return bucket.Take(l.rate, now)
+	return bucket.Take(callRate, now)
 }
 
 // followLimiter limits the pages that follow their request.

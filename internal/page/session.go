@@ -35,13 +35,13 @@ func (h *Handler) serveConfirm(v *visit) {
 		return
 	}
 	// One at a time: a right code is no write, so it could overtake wrong ones that are not counted yet.
-	if !h.checks.beginAlone(v.id, h.Clock.Now()) {
+	if _, busy := h.checking.LoadOrStore(v.id, nil); busy {
 		h.refused.WithLabelValues(refusedRate).Inc()
-		v.w.Header().Set("Retry-After", "60")
+		v.w.Header().Set("Retry-After", "5")
 		h.answerForm(v, http.StatusTooManyRequests, view.NotChecked)
 		return
 	}
-	defer h.checks.endAlone(v.id)
+	defer h.checking.Delete(v.id)
 	ctx, cancel := storeContext(v)
 	defer cancel()
 	request, err := h.Service.CheckSessionCode(ctx, v.id, code, h.sessionSecrets(v), v.settings.EventKinds())

@@ -38,14 +38,63 @@ func (s *Service) ConfirmSession(
 }
 
 // CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. It is
-// for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession.
+// for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession. If the store fails to count it,
+// the request's next code is compared only after it was counted: a right one needs no write, so it would be told from wrong ones for as
+// long as the store can be read and not written. Calls for the same request must not overlap.
 func (s *Service) CheckSessionCode(
 	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {
+	if err := s.countFormerCode(ctx, id, wanted); err != nil {
+		return Request{}, fmt.Errorf("count former code: %w", err)
+	}
+	var (
+		wrong    bool
+		now, end time.Time
+	)
 	isHidden := func(*Request) bool { return false }
-	return s.enterCode(ctx, id, isHidden, secrets, func(r *Request, now time.Time) error {
-		return r.CheckSessionCode(s.matcher(code, secrets), now, wanted)
+	request, err := s.enterCode(ctx, id, isHidden, secrets, func(r *Request, at time.Time) error {
+		err := r.CheckSessionCode(s.matcher(code, secrets), at, wanted)
+		wrong, now, end = errors.Is(err, ErrWrongCode), at, r.EndsAt()
+		return err
 	})
+	if wrong && !errors.Is(err, ErrWrongCode) {
+		s.rememberUncounted(id, end, now)
+	}
+	return request, err
+}
+
+// countFormerCode counts the wrong code of a request that the store could not count before, if there is one. One whose count was stored
+// and only the answer lost is counted twice: a try too few is better than one too many.
+func (s *Service) countFormerCode(ctx context.Context, id string, wanted EventKinds) error {
+	if _, found := s.uncounted.Load(id); !found {
+		return nil
+	}
+	var ended error
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		if ended = r.checkConfirmation(now); ended == nil {
+			r.countWrongCode(now, wanted)
+		}
+		return ended
+	})
+	switch {
+	case err == nil:
+		s.observeWrongCode(&request)
+	case ended == nil || !errors.Is(err, ended):
+		return err
+	}
+	s.uncounted.Delete(id)
+	return nil
+}
+
+// rememberUncounted records a wrong code that the store could not count, and forgets those of requests that have ended.
+func (s *Service) rememberUncounted(id string, end, now time.Time) {
+	s.uncounted.Range(func(id, end any) bool {
+		if now.After(end.(time.Time)) { //nolint:forcetypeassert // only times are put in
+			s.uncounted.Delete(id)
+		}
+		return true
+	})
+	s.uncounted.Store(id, end)
 }
 
 func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) bool {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -27,6 +28,8 @@ type Service struct {
 	random io.Reader
 	// Observer is notified of the changes that this process makes; nil for none. Set it before the first use.
 	Observer Observer
+	// uncounted has the requests with a wrong code that the store could not count, and when they end.
+	uncounted sync.Map
 }
 
 // Observer is notified of the changes that a process makes. It must not block.

@@ -11,7 +11,7 @@ var adversaryMutants = []Mutant{
 	},
 	{
 		Name: "adversary-page-verifies", Promise: "proof.md 17 B2: digits that are entered on a page which was passed on verify nothing",
-		Symbol: "verification.(*Service).CheckSessionCode", Old: "return r.CheckSessionCode(", New: "return r.ConfirmSession(",
+		Symbol: "verification.(*Service).CheckSessionCode", Old: "err := r.CheckSessionCode(", New: "err := r.ConfirmSession(",
 		Suite: "adversary", Test: `^ *S1 `,
 	},
 	{

@@ -29,13 +29,13 @@ var pageMutants = []Mutant{
 	},
 	{
 		Name: "page-checks-many-codes-at-once", Promise: "proof.md 17 B4: five tries in all",
-		Symbol: "page.(*callLimiter).beginAlone", Old: "l.busy[id] || ", New: "",
+		Symbol: "page.(*Handler).serveConfirm", Old: "; busy {", New: `; busy && v.id == "" {`,
 		Suite: "page", Test: "TestSession_entersOneCodeAtATime",
 	},
 	{
 		Name: "page-checks-without-a-count", Promise: "proof.md 17 B4: five tries in all",
-		Symbol: "page.checkRate", Old: "verification.MaxConfirmTries + 1", New: "1000",
-		Suite: "page", Test: "TestSession_boundsGuessesThatAreNotCounted",
+		Symbol: "verification.(*Service).CheckSessionCode", Old: "wrong && ", New: "false && wrong && ",
+		Suite: "page", Test: "TestSession_comparesOneGuessThatIsNotCounted",
 	},
 	{
 		Name: "page-return-link-after-the-end", Promise: "proof.md 17: the return link after expiry is not verified",
