@@ -142,8 +142,8 @@ const (
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonSecretInvalid: a value is empty, a placeholder of the samples
 	// (REPLACE-...), too short, too long, or not in the form of its kind: a webhook
-	// secret has 24 bytes or more, after whsec_ as base64. The message names
-	// Secret and key and never the value. To fix it, put the right value in.
+	// secret has 24 bytes or more, after whsec_ as base64, an app secret 32
+	// hexadecimal digits. The message names Secret and key and never the value. To fix it, put the right value in.
 	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonAwaitingRollout: this pod was started before the reference was
 	// added, so it cannot see the file. Pods with it are being rolled out. Wait.

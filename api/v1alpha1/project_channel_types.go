@@ -55,7 +55,10 @@ type WhatsApp struct {
 
 	// appSecretRef names the App Secret of the Meta app. Every message that
 	// claims to come from WhatsApp is checked with it, and refused while it is
-	// missing. Required.
+	// missing. 32 hexadecimal digits in lower case, not all alike, and no value
+	// that an API key or a webhook secret of the project has, or sim_ and any
+	// text for the simulator. If a good value is replaced by one that is refused,
+	// pods that have read the good one accept it for ten more minutes. Required.
 	// +required
 	AppSecretRef SecretKeyRef `json:"appSecretRef"`
 

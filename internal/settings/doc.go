@@ -19,7 +19,8 @@
 //	A, B, then A again                  A is current; B is accepted for its own Overlap; A was never rejected
 //	replaced more than maxFormer times  the newest maxFormer former values are accepted
 //	deleted, emptied, or made unusable  nothing is accepted; former values are dropped for good
-//	a webhook secret, made malformed    the value before it stays in use until Overlap has passed, then nothing
+//	a webhook secret or an app secret,  the value before it stays in use until Overlap has passed, then nothing
+//	made malformed or known to others
 //	usable again, with any value        only that value is accepted: a revoked value never comes back
 //	the disk read fails (EIO, ...)      nothing changes until a read succeeds
 //	the reference is removed, renamed,  the old values, former ones included, are rejected at once: the edit of the

@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2027, 1, 31, 9, 30, 0, 0, time.UTC)
 
-// canary is part of every secret value of the tests, to find leaks anywhere.
+// canary is part of every secret value of the tests but the app secret, to find leaks anywhere.
 const canary = "CaNaRy"
 
 // apiKey returns a valid API key that is unique for n.
@@ -23,7 +23,7 @@ func apiKey(n string) string { return canary + "-api-key-" + strings.Repeat("x",
 
 const (
 	goodToken       = "EAAB" + canary + "access"
-	goodAppSecret   = "a1b2c3" + canary
+	goodAppSecret   = "0ca9a5ec0ca9a5ec0123456789abcdef"
 	goodBotToken    = "123456789:AA" + canary
 	goodWebhook     = "whsec_" + canary + "abcdefghijklmnopqrstuvwxyz"
 	goodPrevious    = canary + "-the-webhook-secret-before"

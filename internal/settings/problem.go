@@ -34,6 +34,8 @@ const (
 	ReasonRepeated       Reason = "Repeated"       // the same API key under two names; the first is used
 	ReasonNoCertificate  Reason = "NoCertificate"  // a certificate authority without a PEM certificate
 	ReasonMixedSimulator Reason = "MixedSimulator" // an account with both simulated and real credentials
+	ReasonNotAppSecret   Reason = "NotAppSecret"   // an app secret that is not in the form of Meta's
+	ReasonKnownToOthers  Reason = "KnownToOthers"  // an app secret that is also an API key or a webhook secret
 
 	// ReasonWebhookSecretTooShort is for webhook secrets whose key has less than 24 bytes.
 	ReasonWebhookSecretTooShort Reason = "WebhookSecretTooShort"

@@ -40,6 +40,7 @@ func (s Secrets) applyReadings(all []use, readings map[verifyv1.SecretKeyRef]rea
 		next[u.field] = s.states[u.field].applyReading(u, readings[u.ref], now)
 	}
 	refuseRepeated(all, next)
+	s.refuseKnown(all, next, now)
 	refuseMixed(next)
 	return Secrets{next}
 }
@@ -64,15 +65,14 @@ func (h secretState) applyReading(u use, r reading, now time.Time) secretState {
 	return secretState{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
 }
 
-// rejectValue returns the state of a reference whose value cannot be used. A malformed webhook secret is a mistake, not a
-// revocation: the value before it signs for one more Overlap, so that events are not delayed at once.
+// rejectValue returns the state of a reference whose value cannot be used. After a mistake, which is no revocation, the value
+// before it stays in use for one more Overlap, so that neither events nor messages are held up at once.
 func (h secretState) rejectValue(u use, reason Reason, now time.Time) secretState {
 	until := h.until
 	if until.IsZero() {
 		until = now.Add(Overlap)
 	}
-	mistakes := []Reason{ReasonNotBase64, ReasonWebhookSecretTooShort, ReasonPlaceholder}
-	if u.kind != kindWebhook || !slices.Contains(mistakes, reason) || !h.secret.Usable() || hasLapsed(until, now) {
+	if !u.kind.isMistake(reason) || !h.secret.Usable() || hasLapsed(until, now) {
 		return secretState{ref: u.ref, reason: reason}
 	}
 	return secretState{ref: u.ref, secret: h.secret.replacedBy(h.secret.Current(), now), reason: reason, until: until}

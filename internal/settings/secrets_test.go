@@ -41,7 +41,7 @@ func TestSecrets_exactly_when(t *testing.T) {
 		"real, then simulated":         {{0, "A", "A"}, {0, "sim_1", "sim_1"}, {0, "sim_2", "sim_2 sim_1"}, {0, "A", "A"}},
 		"newline added":                {{0, "A", "A"}, {0, "A\n", "A"}, {0, "A\r\n", "A"}},
 	} {
-		t.Run(name, func(t *testing.T) { checkSteps(t, use{fieldAppSecret, ref("shop", "app"), kindWhatsApp}, steps) })
+		t.Run(name, func(t *testing.T) { checkSteps(t, use{fieldAccessToken, ref("shop", "token"), kindWhatsApp}, steps) })
 	}
 }
 
@@ -102,27 +102,27 @@ func TestSecretAccepted_unusable(t *testing.T) {
 
 func TestSecrets_place_gone_or_moved(t *testing.T) {
 	values := readingsOf(map[string]string{"a": "A", "b": "B"})
-	app := func(key string) []use { return []use{{fieldAppSecret, ref("shop", key), kindWhatsApp}} }
-	rotated := Secrets{}.applyReadings(app("a"), readingsOf(map[string]string{"a": "0"}), start).applyReadings(app("a"), values, start)
-	NewWithT(t).Expect(joinAccepted(rotated.secretAt(fieldAppSecret), start)).To(Equal("A 0"))
+	token := func(key string) []use { return []use{{fieldAccessToken, ref("shop", key), kindWhatsApp}} }
+	rotated := Secrets{}.applyReadings(token("a"), readingsOf(map[string]string{"a": "0"}), start).applyReadings(token("a"), values, start)
+	NewWithT(t).Expect(joinAccepted(rotated.secretAt(fieldAccessToken), start)).To(Equal("A 0"))
 
 	t.Run("gone", func(t *testing.T) {
 		g := NewWithT(t)
 		gone := rotated.applyReadings(nil, values, start)
-		g.Expect(gone.secretAt(fieldAppSecret).Usable()).To(BeFalse())
-		back := gone.applyReadings(app("a"), values, start)
-		g.Expect(joinAccepted(back.secretAt(fieldAppSecret), start)).To(Equal("A"))
+		g.Expect(gone.secretAt(fieldAccessToken).Usable()).To(BeFalse())
+		back := gone.applyReadings(token("a"), values, start)
+		g.Expect(joinAccepted(back.secretAt(fieldAccessToken), start)).To(Equal("A"))
 	})
 	t.Run("refers to another key", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(joinAccepted(rotated.applyReadings(app("b"), values, start).secretAt(fieldAppSecret), start)).To(Equal("B"))
+		g.Expect(joinAccepted(rotated.applyReadings(token("b"), values, start).secretAt(fieldAccessToken), start)).To(Equal("B"))
 	})
 	t.Run("another reference to the same key", func(t *testing.T) {
 		g := NewWithT(t)
-		both := append(app("a"), use{fieldDatabaseURI, ref("shop", "a"), kindDatabase})
+		both := append(token("a"), use{fieldDatabaseURI, ref("shop", "a"), kindDatabase})
 		next := rotated.applyReadings(both, values, start)
 		g.Expect(joinAccepted(next.secretAt(fieldDatabaseURI), start)).To(Equal("A"))
-		g.Expect(joinAccepted(next.secretAt(fieldAppSecret), start)).To(Equal("A 0"))
+		g.Expect(joinAccepted(next.secretAt(fieldAccessToken), start)).To(Equal("A 0"))
 	})
 }
 
@@ -135,11 +135,11 @@ func TestSecrets_problems(t *testing.T) {
 		"missing":                         {"app", "-", fieldAppSecret, ReasonMissing},
 		"empty":                           {"app", "", fieldAppSecret, ReasonEmpty},
 		"newline":                         {"app", "\n", fieldAppSecret, ReasonEmpty},
-		"two newlines":                    {"app", goodAppSecret + "\n\n", fieldAppSecret, ReasonInvalid},
-		"space":                           {"app", goodAppSecret + " ", fieldAppSecret, ReasonInvalid},
-		"1 MiB":                           {"app", strings.Repeat("x", 1<<20), fieldAppSecret, ReasonTooLong},
-		"longest":                         {"app", strings.Repeat("x", maxSecret) + "\r\n", "", ""},
-		"one too long":                    {"app", strings.Repeat("x", maxSecret+1), fieldAppSecret, ReasonTooLong},
+		"two newlines":                    {"token", goodToken + "\n\n", fieldAccessToken, ReasonInvalid},
+		"space":                           {"token", goodToken + " ", fieldAccessToken, ReasonInvalid},
+		"1 MiB":                           {"token", strings.Repeat("x", 1<<20), fieldAccessToken, ReasonTooLong},
+		"longest":                         {"token", strings.Repeat("x", maxSecret) + "\r\n", "", ""},
+		"one too long":                    {"token", strings.Repeat("x", maxSecret+1), fieldAccessToken, ReasonTooLong},
 		"API key, newline":                {"backend", apiKey("") + "\n", "", ""},
 		"API key, Windows newline":        {"backend", apiKey("") + "\r\n", "", ""},
 		"API key, placeholder":            {"backend", "REPLACE-" + strings.Repeat("x", 32), fieldAPIKey("backend"), ReasonPlaceholder},

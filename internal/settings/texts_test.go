@@ -41,7 +41,7 @@ func TestLive_keepsFormerTexts(t *testing.T) {
 	f.setPrepared(t, second)
 	g.Expect(accepted()).To(ContainElements(second, first, builtIn))
 
-	f.writeSecret(t, "app", "rotated-app")
+	f.writeSecret(t, "app", "fedcba9876543210fedcba9876543210")
 	f.setPrepared(t, second, func(s *verifyv1.VerificationProjectSpec) { s.DisplayName = "Another name" })
 	g.Expect(accepted()).To(ContainElements(second, first, builtIn), "whatever else changes")
 

@@ -29,7 +29,8 @@ const (
 	kindAPIKey kind = iota
 	kindWebhook
 	kindPreviousWebhook
-	kindWhatsApp
+	kindWhatsApp // an access token
+	kindAppSecret
 	kindTelegram
 	kindDatabase
 	kindAuthority
@@ -63,7 +64,7 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 		}
 	}
 	if w := spec.WhatsApp; w != nil {
-		all = append(all, use{fieldAccessToken, w.AccessTokenSecretRef, kindWhatsApp}, use{fieldAppSecret, w.AppSecretRef, kindWhatsApp})
+		all = append(all, use{fieldAccessToken, w.AccessTokenSecretRef, kindWhatsApp}, use{fieldAppSecret, w.AppSecretRef, kindAppSecret})
 	}
 	if t := spec.Telegram; t != nil {
 		all = append(all, use{fieldBotToken, t.BotTokenSecretRef, kindTelegram})
@@ -78,7 +79,22 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 }
 
 // isMessenger reports whether a secret of that kind belongs to a messenger's account, so that it may be simulated.
-func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindTelegram }
+func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindAppSecret || k == kindTelegram }
+
+// signsEvents reports whether events are signed with a secret of that kind, so that a receiver knows it.
+func (k kind) signsEvents() bool { return k == kindWebhook || k == kindPreviousWebhook }
+
+// isMistake reports whether a value of that kind is refused for what can only be a mistake, and no revocation.
+func (k kind) isMistake(reason Reason) bool {
+	switch k {
+	case kindWebhook:
+		return reason == ReasonNotBase64 || reason == ReasonWebhookSecretTooShort || reason == ReasonPlaceholder
+	case kindAppSecret:
+		return reason == ReasonNotAppSecret || reason == ReasonKnownToOthers || reason == ReasonPlaceholder
+	default:
+		return false
+	}
+}
 
 // acceptValue returns the part of a value to keep, or the reason why it cannot be used.
 func (k kind) acceptValue(value []byte) ([]byte, Reason) {
@@ -91,6 +107,8 @@ func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 	switch k {
 	case kindAPIKey:
 		return acceptAPIKey(value)
+	case kindAppSecret:
+		return acceptAppSecret(value)
 	case kindTelegram:
 		if !isSimulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid

@@ -12,13 +12,18 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "deleted-webhook-secret-still-signs", Promise: "security.md: a secret that is deleted is not accepted any more",
-		Symbol: "settings.secretState.rejectValue", Old: "ReasonNotBase64,", New: "ReasonNotBase64, ReasonMissing,",
+		Symbol: "settings.kind.isMistake", Old: "reason == ReasonNotBase64 ||", New: "reason == ReasonNotBase64 || reason == ReasonMissing ||",
 		Suite: "settings", Test: "TestSecrets",
 	},
 	{
 		Name: "malformed-api-key-leaves-the-one-before", Promise: "security.md: a key that is replaced by nonsense is revoked",
-		Symbol: "settings.secretState.rejectValue", Old: "u.kind != kindWebhook || ", New: "",
+		Symbol: "settings.secretState.rejectValue", Old: "!u.kind.isMistake(reason) || ", New: "",
 		Suite: "settings", Test: "TestSecrets_malformedAPIKey",
+	},
+	{
+		Name: "any-text-is-an-app-secret", Promise: "security.md: a stranger cannot guess what signs messages from WhatsApp",
+		Symbol: "settings.acceptAppSecret", Old: "!appSecretForm.Match(value), ", New: "",
+		Suite: "settings", Test: "TestSecrets_appSecret",
 	},
 	{
 		Name: "init-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 	account := len(s.projects)
 	s.mu.Unlock()
 	p := &Project{
-		Namespace: namespace, Key: key, WebhookSecret: "webhook" + rand.Text(), AppSecret: "app" + rand.Text(),
+		Namespace: namespace, Key: key, WebhookSecret: "webhook" + rand.Text(), AppSecret: newAppSecret(),
 		PhoneNumberID: fmt.Sprintf("1234567%06d", account), SecretsDir: filepath.Join(s.Dir, namespace, "secrets"), system: s,
 	}
 	object := p.newObject(account)
@@ -85,6 +86,13 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 	defer s.mu.Unlock()
 	s.projects = append(s.projects, p)
 	return p, nil
+}
+
+// newAppSecret returns an app secret in the form of Meta's.
+func newAppSecret() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
 }
 
 // newObject returns the project before any edit: with Telegram only if there is a Bot API, and with limits above any load.

@@ -192,7 +192,7 @@ func TestHook_methods(t *testing.T) {
 	}
 }
 
-// rotated returns app secrets as they are after one was replaced a minute ago.
+// rotated returns app secrets as they are after one was replaced a minute ago. It replaces an access token, which may have any form.
 func rotated(t *testing.T, before, after string) settings.Secret {
 	t.Helper()
 	g := NewWithT(t)
@@ -209,12 +209,12 @@ func rotated(t *testing.T, before, after string) settings.Secret {
 		}},
 	}
 	p.Default()
-	write("token", accessToken)
-	write("app", before)
+	write("app", "0123456789abcdef0123456789abcdef")
+	write("token", before)
 	files := settings.NewSecretFiles(dir)
 	first := files.Read(p, settings.Secrets{}, started)
-	write("app", after)
-	second := settings.FromProject(p, files.Read(p, first, started.Add(time.Minute))).WhatsApp.AppSecret
+	write("token", after)
+	second := settings.FromProject(p, files.Read(p, first, started.Add(time.Minute))).WhatsApp.AccessToken
 	g.Expect(second.Accepted(started.Add(2 * time.Minute))).To(HaveLen(2))
 	return second
 }

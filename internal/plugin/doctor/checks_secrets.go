@@ -97,7 +97,7 @@ func findBlanks(f *Facts) []evidence {
 
 // isBlank reports whether blanks are what is wrong with a secret, so that it is one finding and not two.
 func isBlank(f *Facts, p settings.Problem) bool {
-	return (p.Reason == settings.ReasonInvalid || p.Reason == settings.ReasonNotBase64) &&
+	return (p.Reason == settings.ReasonInvalid || p.Reason == settings.ReasonNotBase64 || p.Reason == settings.ReasonNotAppSecret) &&
 		slices.ContainsFunc(f.Secrets.Value.Blanks, func(b settings.SecretField) bool { return b.Field == p.Field })
 }
 
