@@ -45,6 +45,10 @@ const (
 	// API keys fill its store although events are delivered. It never makes a
 	// project not Ready. Absent otherwise.
 	ConditionLimitsContradict = "LimitsContradict"
+	// ConditionTestEventsOff is True when webhook.testURL is set and no secret
+	// signs the events of test keys, so none is sent. It never makes a project
+	// not Ready. Absent otherwise.
+	ConditionTestEventsOff = "TestEventsOff"
 )
 
 // Condition types of a VerificationRequest. For tools that follow kstatus it also
@@ -210,7 +214,7 @@ const (
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 
-// Reasons of WebhookHealthy, Silent, Simulated and LimitsContradict.
+// Reasons of WebhookHealthy, Silent, Simulated, LimitsContradict and TestEventsOff.
 const (
 	// ReasonNoFailures goes with WebhookHealthy=True.
 	ReasonNoFailures = "NoFailures"
@@ -239,6 +243,10 @@ const (
 	// removes the limit. To fix it, run that, lower rateLimit.perKey, raise
 	// request.maxStored, or use PostgreSQL.
 	ReasonKeysFillStore = "KeysFillStore"
+	// ReasonTestSecretUnset goes with TestEventsOff=True: webhook.testURL is set
+	// without testSecretRef. To fix it, name a secret there that signs no real
+	// events ("phoneproof keygen --webhook" makes one), or remove testURL.
+	ReasonTestSecretUnset = "TestSecretUnset"
 )
 
 // Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.

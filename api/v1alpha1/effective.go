@@ -334,6 +334,10 @@ func minQuantity(a, limit *resource.Quantity) *resource.Quantity {
 	return a
 }
 
+// SendsTestEvents reports whether the events of test keys are sent: to a receiver
+// of their own, signed by a secret of their own.
+func (w *Webhook) SendsTestEvents() bool { return w.TestURL != "" && w.TestSecretRef != nil }
+
 // SecretRefs returns all Secret keys that the project refers to and its pods must
 // mount, in a fixed order and without duplicates.
 func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
@@ -342,7 +346,7 @@ func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
 		refs = append(refs, k.SecretRef)
 	}
 	if w := s.Webhook; w != nil {
-		for _, r := range []*SecretKeyRef{w.SecretRef, w.PreviousSecretRef} {
+		for _, r := range []*SecretKeyRef{w.SecretRef, w.PreviousSecretRef, w.TestSecretRef} {
 			if r != nil {
 				refs = append(refs, *r)
 			}

@@ -107,8 +107,9 @@ type Webhook struct {
 	URL string `json:"url"`
 
 	// testURL receives the events of test keys, named test.verification.*, and
-	// nothing else. It cannot be url. The rules, the secret, the timeout and the
-	// authorities are those of url. Default: unset, test keys have no events. Example:
+	// nothing else. It cannot be url. The rules, the timeout and the authorities
+	// are those of url; testSecretRef is the secret, and without it no event is
+	// sent. Default: unset, test keys have no events. Example:
 	// https://staging.example.com/hooks/phone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -116,7 +117,14 @@ type Webhook struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*)(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(/([-A-Za-z0-9._~!$&()*+,;=:@/]|%[2-9A-Fa-f][0-9A-Fa-f])*)?(\?([-A-Za-z0-9._~!$&()*+,;=:@/?]|%[2-9A-Fa-f][0-9A-Fa-f])*)?$')`,message="testURL must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, spaces or control characters, for example https://staging.example.com/hooks/phone"
 	TestURL string `json:"testURL,omitempty"`
 
-	// secretRef names the secret that signs every event (x-webhook-signature
+	// testSecretRef names the secret that signs the events of test keys, and
+	// nothing else, in the form of secretRef's. A value that signs real events is
+	// refused. While it cannot be used, events of test keys wait.
+	// Default: unset, no event of a test key is sent.
+	// +optional
+	TestSecretRef *SecretKeyRef `json:"testSecretRef,omitempty"`
+
+	// secretRef names the secret that signs every real event (x-webhook-signature
 	// and webhook-signature): 24 bytes or more, or whsec_ and the base64 of as
 	// many ("phoneproof keygen --webhook" makes one). While it is set but cannot
 	// be used, events wait; they are never sent unsigned. If a good value is

@@ -9,7 +9,7 @@ import (
 type VerificationProjectStatus struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict. "kubectl wait
+	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict, TestEventsOff. "kubectl wait
 	// --for=condition=Ready" works.
 	// +optional
 	// +listType=map

@@ -69,6 +69,9 @@ func (w *Webhook) validateFields(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("testURL"), w.TestURL,
 			"testURL is url, which receives real events; remove testURL or name another receiver"))
 	}
+	if w.TestSecretRef != nil {
+		errs = append(errs, w.TestSecretRef.validateFields(path.Child("testSecretRef"))...)
+	}
 	if w.SecretRef != nil {
 		errs = append(errs, w.SecretRef.validateFields(path.Child("secretRef"))...)
 	}

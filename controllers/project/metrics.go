@@ -18,7 +18,7 @@ var reportedConditions = map[string]bool{
 	verifyv1.ConditionAvailable: true, verifyv1.ConditionSecretsReady: true, verifyv1.ConditionStorageReady: true,
 	verifyv1.ConditionWhatsAppReady: true, verifyv1.ConditionTelegramReady: true, verifyv1.ConditionWebhookHealthy: true,
 	verifyv1.ConditionSilent: true, verifyv1.ConditionSimulated: true, verifyv1.ConditionShared: true,
-	verifyv1.ConditionLimitsContradict: true,
+	verifyv1.ConditionLimitsContradict: true, verifyv1.ConditionTestEventsOff: true,
 }
 
 var conditionDescription = prometheus.NewDesc("phoneproof_project_condition",

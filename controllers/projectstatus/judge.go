@@ -14,7 +14,7 @@ import (
 var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
 	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSilent, verifyv1.ConditionSimulated,
-	verifyv1.ConditionLimitsContradict,
+	verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff,
 }
 
 // observation is the input of judgeConditions.
@@ -36,6 +36,8 @@ func judgeConditions(o observation, now metav1.Time) []metav1.Condition {
 		"credentials begin with sim_, so nothing here is true of a real phone"))
 	say(conditionTrue(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeysFillStore,
 		o.settings.LimitsContradiction+". To remove it, run: "+o.settings.LimitsCommand))
+	say(conditionTrue(verifyv1.ConditionTestEventsOff, verifyv1.ReasonTestSecretUnset,
+		"spec.webhook.testURL is set without testSecretRef, so no event of a test key is sent; name a secret there that signs no real events"))
 	if o.settings.Webhook != nil {
 		say(webhookHealthy(o.settings, o.learned.receiver, meta.FindStatusCondition(o.present, verifyv1.ConditionWebhookHealthy)))
 	}
@@ -74,6 +76,8 @@ func isApplicable(s *settings.Settings, conditionType string) bool {
 		return s.Simulated
 	case verifyv1.ConditionLimitsContradict:
 		return s.LimitsContradiction != ""
+	case verifyv1.ConditionTestEventsOff:
+		return s.Webhook != nil && s.Webhook.TestUnsigned
 	default:
 		return true
 	}
@@ -125,7 +129,7 @@ func findTransitions(before, now []metav1.Condition) []metav1.Condition {
 }
 
 // warnings are the types of the conditions that need attention if they are True.
-var warnings = []string{verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict}
+var warnings = []string{verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff}
 
 // isBad reports whether a condition needs attention.
 func isBad(condition metav1.Condition) bool {

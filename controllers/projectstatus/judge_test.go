@@ -101,6 +101,7 @@ func TestJudge_removesWhatDoesNotApply(t *testing.T) {
 		WhatsApp: &settings.WhatsApp{}, Telegram: &settings.Telegram{}, Webhook: &settings.Webhook{}, Simulated: true,
 		LimitsContradiction: "the keys can fill the store",
 	}
+	everything.Webhook.TestUnsigned = true
 	g.Expect(of(everything, learned{conditions: conditionsByType()})).To(Equal(served))
 	withWhatsApp := []string{
 		verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSilent,
@@ -240,7 +241,8 @@ func TestProblemTexts_coverEveryReason(t *testing.T) {
 	for _, reason := range []settings.Reason{
 		settings.ReasonMissing, settings.ReasonNotMounted, settings.ReasonUnreadable, settings.ReasonEmpty, settings.ReasonTooShort,
 		settings.ReasonTooLong, settings.ReasonInvalid, settings.ReasonRepeated, settings.ReasonNoCertificate,
-		settings.ReasonMixedSimulator, settings.ReasonNotBase64, settings.ReasonWebhookSecretTooShort,
+		settings.ReasonMixedSimulator, settings.ReasonNotBase64, settings.ReasonWebhookSecretTooShort, settings.ReasonNotAppSecret,
+		settings.ReasonKnownToOthers, settings.ReasonSignsLive,
 	} {
 		g.Expect(problemTexts).To(HaveKeyWithValue(reason, Not(BeEmpty())))
 	}

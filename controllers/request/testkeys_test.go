@@ -2,9 +2,13 @@ package request
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +28,7 @@ type inbox struct {
 
 	mu     sync.Mutex
 	bodies []string
-	signed int
+	signed []string // the signature of each
 }
 
 func newInbox(t *testing.T) *inbox {
@@ -35,28 +39,36 @@ func newInbox(t *testing.T) *inbox {
 		box.mu.Lock()
 		defer box.mu.Unlock()
 		box.bodies = append(box.bodies, string(body))
-		if r.Header.Get("Webhook-Signature") != "" {
-			box.signed++
-		}
+		box.signed = append(box.signed, r.Header.Get("X-Webhook-Signature"))
 	}))
 	t.Cleanup(box.Close)
 	return box
 }
 
-func (b *inbox) received() ([]string, int) {
+func (b *inbox) received() (bodies, signatures []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string(nil), b.bodies...), b.signed
+	return slices.Clone(b.bodies), slices.Clone(b.signed)
 }
 
-// TestTestKey_eventsNeverReachTheLiveReceiver (attack B9), over real HTTP, at every outcome, and after a redelivery; nor the reverse.
+// signBody returns the signature of an event by a secret.
+func signBody(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// TestTestKey_eventsNeverReachTheLiveReceiver (attack B9), over real HTTP, at every outcome, and after a redelivery; nor the reverse. Each
+// receiver gets signatures by its own secret.
 func TestTestKey_eventsNeverReachTheLiveReceiver(t *testing.T) {
+	const liveSecret, testSecret = "the secret of real events", "the secret of test events"
 	w := newScriptedReceiver(t)
 	live, test := newInbox(t), newInbox(t)
 	kinds := verification.NewEventKinds(
 		verification.EventSuccess, verification.EventExpired, verification.EventDeclined, verification.EventAttention)
 	w.settings.Webhook = &settings.Webhook{
-		URL: live.URL, TestURL: test.URL, Events: kinds.WithTests(), Signed: true, Secret: settings.NewSecret([]byte("0123456789abcdef0123456789abcdef")),
+		URL: live.URL, TestURL: test.URL, Events: kinds.WithTests(), Signed: true,
+		Secret: settings.NewSecret([]byte(liveSecret)), TestSecret: settings.NewSecret([]byte(testSecret)),
 	}
 	registry := prometheus.NewRegistry()
 	sender := webhook.NewSender(webhook.Options{
@@ -75,8 +87,8 @@ func TestTestKey_eventsNeverReachTheLiveReceiver(t *testing.T) {
 	}
 	bodies, signed := test.received()
 	w.Expect(bodies).To(HaveLen(4))
-	w.Expect(signed).To(Equal(4), "by the same secret")
-	for _, body := range bodies {
+	for i, body := range bodies {
+		w.Expect(signed[i]).To(Equal(signBody(testSecret, body)))
 		w.Expect(body).To(And(HavePrefix(`{"event":"test.verification.`), ContainSubstring(`"test":true`)))
 	}
 	_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
@@ -98,15 +110,16 @@ func TestTestKey_eventsNeverReachTheLiveReceiver(t *testing.T) {
 
 	w.verify("live")
 	w.reconcile(Item{ID: "live"})
-	toLive, _ = live.received()
+	toLive, signed = live.received()
 	w.Expect(toLive).To(HaveLen(1))
+	w.Expect(signed[0]).To(Equal(signBody(liveSecret, toLive[0])))
 	w.Expect(toLive[0]).To(And(HavePrefix(`{"event":"verification.success"`), Not(ContainSubstring("test"))))
 	bodies, _ = test.received()
 	w.Expect(bodies).To(HaveLen(5))
 	w.Expect(attempted).To(Equal(1))
 }
 
-// TestTestKey_hasNoEventWithoutItsReceiver: nothing is due, and nothing is sent to the live receiver in its place.
+// TestTestKey_hasNoEventWithoutItsReceiver, or without its secret: nothing is due, and nothing is sent to the live receiver in its place.
 func TestTestKey_hasNoEventWithoutItsReceiver(t *testing.T) {
 	w := newScriptedReceiver(t)
 	w.answer = func(int) (webhook.Result, error) {

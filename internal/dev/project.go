@@ -132,7 +132,7 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 		errs = append(errs, err, f.writeSecret(spec.APIKeys[i].SecretRef, key))
 	}
 	if w := spec.Webhook; w != nil {
-		for _, ref := range []*verifyv1.SecretKeyRef{w.SecretRef, w.PreviousSecretRef} {
+		for _, ref := range []*verifyv1.SecretKeyRef{w.SecretRef, w.PreviousSecretRef, w.TestSecretRef} {
 			if ref != nil {
 				errs = append(errs, f.writeSecret(*ref, rand.Text()+rand.Text()))
 			}
@@ -234,6 +234,9 @@ func (o *Options) listWarnings(s *settings.Settings, f projectFiles) []string {
 		if to, err := url.Parse(s.Webhook.TestURL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
 			all = append(all, "spec.webhook.testURL is not on this machine, so no events of test keys are sent")
 		}
+	}
+	if s.Webhook != nil && s.Webhook.TestUnsigned {
+		all = append(all, "spec.webhook.testURL is set without testSecretRef, so no events of test keys are sent")
 	}
 	if s.Database != nil {
 		all = append(all, "spec.storage is ignored: dev keeps requests in memory")

@@ -24,23 +24,26 @@ func acceptAppSecret(value []byte) ([]byte, Reason) {
 	}
 }
 
-// refuseKnown refuses an app secret that is also an API key or a webhook secret: the clients or the receiver know it.
+// refuseKnown refuses an app secret that is also an API key or a webhook secret, because clients or a receiver know it, and a test
+// secret that signs live events, because the receiver of test events could forge those.
 func (s Secrets) refuseKnown(all []use, next map[string]secretState, now time.Time) {
 	for _, u := range all {
-		if u.kind != kindAppSecret || isSimulated(next[u.field].secret.Current()) {
-			continue
+		switch {
+		case u.kind == kindTestWebhook:
+			s.refuseCommon(u, ReasonSignsLive, selectFields(all, kind.signsLive), next, now)
+		case u.kind == kindAppSecret && !isSimulated(next[u.field].secret.Current()):
+			s.refuseCommon(u, ReasonKnownToOthers, selectFields(all, kind.isShared), next, now)
 		}
-		isOther := func(other use) bool { return other.kind == kindAPIKey || other.kind.signsEvents() }
-		s.refuseShared(u, ReasonKnownToOthers, selectUses(all, isOther), next, now)
 	}
 }
 
-// refuseShared refuses a value that one of others has too. A former value stays in use as after any mistake, unless it is shared itself.
-func (s Secrets) refuseShared(u use, reason Reason, others []use, next map[string]secretState, now time.Time) {
-	isShared := func(h secretState) bool {
-		return slices.ContainsFunc(others, func(other use) bool { return shareValue(h.secret, next[other.field].secret, now) })
+// refuseCommon refuses a value that one of the other fields has too. A former value stays in use as after any mistake, unless
+// another field has it as well.
+func (s Secrets) refuseCommon(u use, reason Reason, others []string, next map[string]secretState, now time.Time) {
+	isCommon := func() bool {
+		return slices.ContainsFunc(others, func(other string) bool { return shareValue(next[u.field].secret, next[other].secret, now) })
 	}
-	if !isShared(next[u.field]) {
+	if !isCommon() {
 		return
 	}
 	former := s.states[u.field]
@@ -48,13 +51,19 @@ func (s Secrets) refuseShared(u use, reason Reason, others []use, next map[strin
 		former = secretState{}
 	}
 	next[u.field] = former.rejectValue(u, reason, now)
-	if isShared(next[u.field]) {
+	if isCommon() {
 		next[u.field] = secretState{ref: u.ref, reason: reason}
 	}
 }
 
-func selectUses(all []use, isWanted func(use) bool) []use {
-	return slices.DeleteFunc(slices.Clone(all), func(u use) bool { return !isWanted(u) })
+func selectFields(all []use, isWanted func(kind) bool) []string {
+	var fields []string
+	for _, u := range all {
+		if isWanted(u.kind) {
+			fields = append(fields, u.field)
+		}
+	}
+	return fields
 }
 
 // shareValue reports whether two secrets have a value in common at now, in any form that it is known by.

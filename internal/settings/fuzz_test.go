@@ -36,7 +36,7 @@ func checkAccept(t *testing.T, k kind, value []byte) {
 	case (reason == "") != (len(kept) > 0):
 		t.Fatalf("kind %d: acceptValue(%q) returned %d bytes and reason %q", k, value, len(kept), reason)
 	case reason != "":
-	case k == kindWebhook:
+	case k == kindWebhook || k == kindTestWebhook:
 		if key, err := WebhookKey(value); err != nil || len(key) < minWebhookKey {
 			t.Fatalf("%q was accepted as a webhook secret: %v", value, err)
 		}

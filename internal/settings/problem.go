@@ -35,6 +35,7 @@ const (
 	ReasonNoCertificate  Reason = "NoCertificate"  // a certificate authority without a PEM certificate
 	ReasonMixedSimulator Reason = "MixedSimulator" // an account with both simulated and real credentials
 	ReasonNotAppSecret   Reason = "NotAppSecret"   // an app secret that is not in the form of Meta's
+	ReasonSignsLive      Reason = "SignsLive"      // a secret for events of test keys that signs live events
 	ReasonKnownToOthers  Reason = "KnownToOthers"  // an app secret that is also an API key or a webhook secret
 
 	// ReasonWebhookSecretTooShort is for webhook secrets whose key has less than 24 bytes.

@@ -140,12 +140,16 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	}
 	out := &Webhook{
 		URL:            w.URL,
-		TestURL:        w.TestURL,
+		TestSecret:     secrets.secretAt(fieldWebhookTest),
+		TestUnsigned:   w.TestURL != "" && w.TestSecretRef == nil,
 		Signed:         w.SecretRef != nil,
 		Secret:         secrets.secretAt(fieldWebhookSecret),
 		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
 		Events:         ConvertEvents(w),
+	}
+	if w.SendsTestEvents() {
+		out.TestURL = w.TestURL
 	}
 	if w.CABundle != "" {
 		out.CABundle = []byte(w.CABundle)
@@ -153,13 +157,13 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	return out
 }
 
-// ConvertEvents returns the set of the kinds of events that spec.webhook.events names, with those of test keys if they have a receiver.
+// ConvertEvents returns the set of the kinds of events that spec.webhook.events names, with those of test keys if they are sent.
 func ConvertEvents(w *verifyv1.Webhook) verification.EventKinds {
 	var kinds verification.EventKinds
 	for _, event := range w.EffectiveEvents() {
 		kinds |= verification.NewEventKinds(verification.EventKind(event))
 	}
-	if w.TestURL != "" {
+	if w.SendsTestEvents() {
 		return kinds.WithTests()
 	}
 	return kinds

@@ -130,6 +130,10 @@ type Webhook struct {
 	URL string
 	// TestURL receives the events of test keys, and no others; empty if they are not sent.
 	TestURL string
+	// TestSecret signs the events of test keys, and nothing else does. If it cannot be used, they wait.
+	TestSecret Secret
+	// TestUnsigned reports whether the events of test keys have a receiver and no secret, so that they are not sent.
+	TestUnsigned bool
 	// Signed reports whether the project has a webhook secret. If it is set and Secret cannot be used, delivery waits: an event
 	// of a signed webhook is never sent unsigned.
 	Signed bool
@@ -196,10 +200,14 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 
 // TestEventPolicy returns how these settings treat the events of test keys.
 func (s *Settings) TestEventPolicy() verification.EventPolicy {
-	if s.Webhook == nil || s.Webhook.TestURL == "" {
+	switch {
+	case s.Webhook == nil || s.Webhook.TestURL == "":
 		return verification.EventsOff
+	case !s.Webhook.TestSecret.Usable():
+		return verification.EventsPaused
+	default:
+		return verification.EventsOn
 	}
-	return s.EventPolicy()
 }
 
 // EventKinds returns the kinds of events that are to be sent, at once or later.

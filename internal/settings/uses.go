@@ -29,6 +29,7 @@ const (
 	kindAPIKey kind = iota
 	kindWebhook
 	kindPreviousWebhook
+	kindTestWebhook
 	kindWhatsApp // an access token
 	kindAppSecret
 	kindTelegram
@@ -40,6 +41,7 @@ const (
 const (
 	fieldWebhookSecret   = "spec.webhook.secretRef" //nolint:gosec // a path
 	fieldWebhookPrevious = "spec.webhook.previousSecretRef"
+	fieldWebhookTest     = "spec.webhook.testSecretRef" //nolint:gosec // a path
 	fieldAccessToken     = "spec.whatsapp.accessTokenSecretRef"
 	fieldAppSecret       = "spec.whatsapp.appSecretRef"
 	fieldBotToken        = "spec.telegram.botTokenSecretRef" //nolint:gosec // a path
@@ -62,6 +64,9 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 		if w.PreviousSecretRef != nil {
 			all = append(all, use{fieldWebhookPrevious, *w.PreviousSecretRef, kindPreviousWebhook})
 		}
+		if w.TestSecretRef != nil {
+			all = append(all, use{fieldWebhookTest, *w.TestSecretRef, kindTestWebhook})
+		}
 	}
 	if w := spec.WhatsApp; w != nil {
 		all = append(all, use{fieldAccessToken, w.AccessTokenSecretRef, kindWhatsApp}, use{fieldAppSecret, w.AppSecretRef, kindAppSecret})
@@ -81,14 +86,17 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 // isMessenger reports whether a secret of that kind belongs to a messenger's account, so that it may be simulated.
 func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindAppSecret || k == kindTelegram }
 
-// signsEvents reports whether events are signed with a secret of that kind, so that a receiver knows it.
-func (k kind) signsEvents() bool { return k == kindWebhook || k == kindPreviousWebhook }
+// signsLive reports whether the events of live keys are signed with a secret of that kind.
+func (k kind) signsLive() bool { return k == kindWebhook || k == kindPreviousWebhook }
+
+// isShared reports whether clients or a receiver know a secret of that kind.
+func (k kind) isShared() bool { return k == kindAPIKey || k == kindTestWebhook || k.signsLive() }
 
 // isMistake reports whether a value of that kind is refused for what can only be a mistake, and no revocation.
 func (k kind) isMistake(reason Reason) bool {
 	switch k {
-	case kindWebhook:
-		return reason == ReasonNotBase64 || reason == ReasonWebhookSecretTooShort || reason == ReasonPlaceholder
+	case kindWebhook, kindTestWebhook:
+		return reason == ReasonNotBase64 || reason == ReasonWebhookSecretTooShort || reason == ReasonPlaceholder || reason == ReasonSignsLive
 	case kindAppSecret:
 		return reason == ReasonNotAppSecret || reason == ReasonKnownToOthers || reason == ReasonPlaceholder
 	default:
@@ -113,7 +121,7 @@ func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 		if !isSimulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid
 		}
-	case kindWebhook:
+	case kindWebhook, kindTestWebhook:
 		return acceptWebhook(value)
 	case kindPreviousWebhook:
 		return value, "" // it may be older than the rules for webhook secrets, and must keep signing during the rotation

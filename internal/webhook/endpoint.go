@@ -42,10 +42,12 @@ func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
 	return newEndpoint(d)
 }
 
-// NewTestEndpoint returns the endpoint of the events of test keys: the same rules, secrets and authorities, at another URL.
+// NewTestEndpoint returns the endpoint of the events of test keys: the same rules and authorities, at another URL, and always signed by
+// a secret of their own.
 func NewTestEndpoint(namespace string, w *settings.Webhook) Endpoint {
 	d := NewEndpoint(namespace, w).Reveal()
 	d.url, d.test = w.TestURL, true
+	d.signed, d.current, d.previous = true, w.TestSecret, settings.Secret{}
 	return newEndpoint(d)
 }
 

@@ -83,6 +83,28 @@ func TestNewEndpoint(t *testing.T) {
 	g.Expect(NewEndpoint("shop", &settings.Webhook{Timeout: time.Second}).Reveal().timeout).To(Equal(time.Second))
 }
 
+// TestNewTestEndpoint: what signs real events, in any rotation, never signs those of test keys, and without a secret of their own they wait.
+func TestNewTestEndpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := &settings.Webhook{
+		URL: "https://shop.example.com", TestURL: "https://staging.example.com", Signed: true,
+		Secret: settings.NewSecret([]byte("live")), PreviousSecret: settings.NewSecret([]byte("live before")),
+		TestSecret: settings.NewSecret([]byte("test")),
+	}
+	s := newSender(t, Options{})
+	sign := func() (http.Header, error) { return s.buildHeaders(NewTestEndpoint("shop", w).Reveal(), testEvent()) }
+	h, err := sign()
+	g.Expect(err).NotTo(HaveOccurred())
+	want := signedHeaders("test")
+	g.Expect(h[headerSignature]).To(Equal(want[headerSignature]))
+	g.Expect(strings.Fields(h.Get(headerStandardSignatures))).To(HaveLen(1))
+	w.TestSecret = settings.Secret{}
+	for _, w.Signed = range []bool{true, false} {
+		_, err = sign()
+		g.Expect(err).To(MatchError(ErrPaused))
+	}
+}
+
 func TestSend_answers(t *testing.T) {
 	for status, want := range map[int]Verdict{
 		200: {Outcome: Delivered}, 204: {Outcome: Delivered},

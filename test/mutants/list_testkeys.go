@@ -20,6 +20,11 @@ var testKeyMutants = []Mutant{
 		Suite: "domain", Test: "TestPlay_eventsGoToTheirOwnReceiver",
 	},
 	{
+		Name: "test-event-signed-as-live", Promise: "security.md: who holds what a receiver in staging holds forges no real event",
+		Symbol: "webhook.NewTestEndpoint", Old: "true, w.TestSecret", New: "true, w.Secret",
+		Suite: "webhook", Test: "TestNewTestEndpoint",
+	},
+	{
 		Name: "test-digits-confirm-live-requests", Promise: "proof.md 17 B9: the digits of test keys confirm no live request",
 		Symbol: "verification.CodeSpace.SessionCodes", Old: "if r.Test {", New: "if true {",
 		Suite: "domain", Test: "TestConfirmSession_ofTestKeys",

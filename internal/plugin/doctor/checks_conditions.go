@@ -47,6 +47,11 @@ func conditionChecks() []check {
 			find:   findContradiction,
 		},
 		{
+			name: "TestEventsOff", problem: "`spec.webhook.testURL` is set and no secret signs the events of test keys, so none is sent",
+			remedy: "make a secret with `phoneproof keygen --webhook`, name it in `spec.webhook.testSecretRef`, and give it to the receiver of test events",
+			find:   onBadReasons(verifyv1.ConditionTestEventsOff, metav1.ConditionTrue, verifyv1.ReasonTestSecretUnset),
+		},
+		{
 			name: "RolloutStuck", problem: "new pods do not become ready; the former ones go on with the former settings",
 			remedy: "look at the new pods: `kubectl -n NAMESPACE describe pods -l phoneproof.dev/project`, `kubectl -n NAMESPACE logs deploy/phoneproof-PROJECT --all-pods`",
 			find:   onStalled(verifyv1.ReasonRolloutStuck),

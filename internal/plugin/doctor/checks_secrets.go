@@ -9,8 +9,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// fieldWebhookSecret is the field whose Secret signs events.
-const fieldWebhookSecret = "spec.webhook.secretRef" //nolint:gosec // a path
+// The fields whose Secrets sign events, real ones and those of test keys.
+const (
+	fieldWebhookSecret = "spec.webhook.secretRef"     //nolint:gosec // a path
+	fieldWebhookTest   = "spec.webhook.testSecretRef" //nolint:gosec // a path
+)
 
 const (
 	createSecret = "`kubectl -n NAMESPACE create secret generic SECRET --from-file=KEY=FILE`, with the value alone in the file; if the Secret exists, " +
@@ -27,7 +30,7 @@ func secretChecks() []check {
 			find:   onSecrets(verifyv1.ReasonSecretMissing, func(p settings.Problem) bool { return p.Reason == settings.ReasonMissing }),
 		},
 		{
-			name: "WebhookSecretMalformed", problem: "the webhook secret is not in its form, so events wait unsent",
+			name: "WebhookSecretMalformed", problem: "the secret that signs events is not in its form, so events wait unsent",
 			remedy: makeSecret,
 			find:   onSecrets("", isWebhookSecret),
 		},
@@ -57,7 +60,7 @@ func secretChecks() []check {
 }
 
 func isWebhookSecret(p settings.Problem) bool {
-	return p.Field == fieldWebhookSecret && (p.Reason == settings.ReasonNotBase64 || p.Reason == settings.ReasonWebhookSecretTooShort)
+	return (p.Field == fieldWebhookSecret || p.Field == fieldWebhookTest) && (p.Reason == settings.ReasonNotBase64 || p.Reason == settings.ReasonWebhookSecretTooShort)
 }
 
 // onSecrets returns the problems that match, or, where the Secrets were not read, the condition with that reason.

@@ -81,7 +81,8 @@ func isGood(r documentedReason) bool {
 	for conditionType, status := range r.as {
 		warning := conditionType == verifyv1.ConditionStalled || conditionType == verifyv1.ConditionSilent ||
 			conditionType == verifyv1.ConditionShared || conditionType == verifyv1.ConditionSimulated ||
-			conditionType == verifyv1.ConditionLimitsContradict || conditionType == verifyv1.ConditionReconciling
+			conditionType == verifyv1.ConditionLimitsContradict || conditionType == verifyv1.ConditionTestEventsOff ||
+			conditionType == verifyv1.ConditionReconciling
 		if status != metav1.ConditionTrue || warning {
 			return false
 		}

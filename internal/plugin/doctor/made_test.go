@@ -191,6 +191,7 @@ var made = map[string]func(*patient){
 			s.RateLimit.PerKey = &verifyv1.Rate{Requests: 600, Period: "1m"}
 		})
 	},
+	"TestEventsOff":     byCondition(verifyv1.ConditionTestEventsOff, metav1.ConditionTrue, verifyv1.ReasonTestSecretUnset),
 	"RolloutStuck":      byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonRolloutStuck),
 	"NoPodAnswers":      byCondition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable),
 	"Suspended":         func(p *patient) { p.edit(func(s *verifyv1.VerificationProjectSpec) { s.Suspend = new(true) }) },

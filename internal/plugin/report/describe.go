@@ -54,7 +54,8 @@ func describeProject(p *verifyv1.VerificationProject, s *scrubber) any {
 	}
 	if w := spec.Webhook; w != nil {
 		described["webhook"] = fields{
-			"url": describeURL(w.URL), "secretRef": w.SecretRef, "previousSecretRef": w.PreviousSecretRef, "events": w.EffectiveEvents(),
+			"url": describeURL(w.URL), "secretRef": w.SecretRef, "previousSecretRef": w.PreviousSecretRef,
+			"hasTestURL": w.TestURL != "", "testSecretRef": w.TestSecretRef, "events": w.EffectiveEvents(),
 			"timeout": w.Timeout, "hasCABundle": w.CABundle != "",
 		}
 	}

@@ -104,6 +104,7 @@ var polarities = map[string]polarity{
 	verifyv1.ConditionSimulated:        {metav1.ConditionFalse, false},
 	verifyv1.ConditionShared:           {metav1.ConditionFalse, false},
 	verifyv1.ConditionLimitsContradict: {metav1.ConditionFalse, false},
+	verifyv1.ConditionTestEventsOff:    {metav1.ConditionFalse, false},
 }
 
 // describeProject returns what the object itself says.

@@ -920,6 +920,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+    - name: testSecretRef
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
     - name: testURL
       type:
         scalar: string

@@ -160,6 +160,8 @@ func useSecrets(p *verifyv1.VerificationProject, _ *render.Options) {
 		URL:               "https://shop.example.com/hooks/phone",
 		SecretRef:         new(secretRef("shop", "webhook")),
 		PreviousSecretRef: new(secretRef("shop-old", "webhook")),
+		TestURL:           "https://staging.example.com/hooks/phone",
+		TestSecretRef:     new(secretRef("shop", "webhook-test")),
 	}
 	p.Spec.WhatsApp = &verifyv1.WhatsApp{
 		PhoneNumber: "+15550100125", PhoneNumberID: "106540352242924",

@@ -14,7 +14,7 @@ import (
 type VerificationProjectStatusApplyConfiguration struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict. "kubectl wait
+	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict, TestEventsOff. "kubectl wait
 	// --for=condition=Ready" works.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation that the operator acted on

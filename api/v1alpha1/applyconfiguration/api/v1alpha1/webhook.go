@@ -17,11 +17,17 @@ type WebhookApplyConfiguration struct {
 	// is for those only. Example: https://shop.example.com/hooks/phone. Required.
 	URL *string `json:"url,omitempty"`
 	// testURL receives the events of test keys, named test.verification.*, and
-	// nothing else. It cannot be url. The rules, the secret, the timeout and the
-	// authorities are those of url. Default: unset, test keys have no events. Example:
+	// nothing else. It cannot be url. The rules, the timeout and the authorities
+	// are those of url; testSecretRef is the secret, and without it no event is
+	// sent. Default: unset, test keys have no events. Example:
 	// https://staging.example.com/hooks/phone.
 	TestURL *string `json:"testURL,omitempty"`
-	// secretRef names the secret that signs every event (x-webhook-signature
+	// testSecretRef names the secret that signs the events of test keys, and
+	// nothing else, in the form of secretRef's. A value that signs real events is
+	// refused. While it cannot be used, events of test keys wait.
+	// Default: unset, no event of a test key is sent.
+	TestSecretRef *SecretKeyRefApplyConfiguration `json:"testSecretRef,omitempty"`
+	// secretRef names the secret that signs every real event (x-webhook-signature
 	// and webhook-signature): 24 bytes or more, or whsec_ and the base64 of as
 	// many ("phoneproof keygen --webhook" makes one). While it is set but cannot
 	// be used, events wait; they are never sent unsigned. If a good value is
@@ -70,6 +76,14 @@ func (b *WebhookApplyConfiguration) WithURL(value string) *WebhookApplyConfigura
 // If called multiple times, the TestURL field is set to the value of the last call.
 func (b *WebhookApplyConfiguration) WithTestURL(value string) *WebhookApplyConfiguration {
 	b.TestURL = &value
+	return b
+}
+
+// WithTestSecretRef sets the TestSecretRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TestSecretRef field is set to the value of the last call.
+func (b *WebhookApplyConfiguration) WithTestSecretRef(value *SecretKeyRefApplyConfiguration) *WebhookApplyConfiguration {
+	b.TestSecretRef = value
 	return b
 }
 
