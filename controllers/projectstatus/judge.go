@@ -129,7 +129,9 @@ func findTransitions(before, now []metav1.Condition) []metav1.Condition {
 }
 
 // warnings are the types of the conditions that need attention if they are True.
-var warnings = []string{verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff}
+var warnings = []string{
+	verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff,
+}
 
 // isBad reports whether a condition needs attention.
 func isBad(condition metav1.Condition) bool {

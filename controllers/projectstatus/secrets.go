@@ -28,7 +28,8 @@ var problemTexts = map[settings.Reason]string{
 	settings.ReasonMixedSimulator: "is for the simulator and the account's other one is not, or the other way round",
 	settings.ReasonNotAppSecret: "is not in the form of an app secret, 32 digits of 0-9 and a-f in lower case, not all alike: " +
 		"the App Dashboard of Meta shows it under App settings, Basic",
-	settings.ReasonSignsLive:     "signs real events, too, so the receiver of test events could forge them: make another one by phoneproof keygen --webhook",
+	settings.ReasonSignsLive: "signs real events, too, so the receiver of test events could forge them: " +
+		"phoneproof keygen --webhook makes another one",
 	settings.ReasonKnownToOthers: "is also an API key or a webhook secret of this project, so others know it: give each its own value",
 	settings.ReasonNotBase64:     "is not base64 after whsec_: phoneproof keygen --webhook makes one that is",
 	settings.ReasonWebhookSecretTooShort: "is too short, a webhook secret has 24 bytes or more (after whsec_ as base64): " +

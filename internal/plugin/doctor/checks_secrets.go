@@ -60,7 +60,8 @@ func secretChecks() []check {
 }
 
 func isWebhookSecret(p settings.Problem) bool {
-	return (p.Field == fieldWebhookSecret || p.Field == fieldWebhookTest) && (p.Reason == settings.ReasonNotBase64 || p.Reason == settings.ReasonWebhookSecretTooShort)
+	return (p.Field == fieldWebhookSecret || p.Field == fieldWebhookTest) &&
+		(p.Reason == settings.ReasonNotBase64 || p.Reason == settings.ReasonWebhookSecretTooShort)
 }
 
 // onSecrets returns the problems that match, or, where the Secrets were not read, the condition with that reason.
