@@ -77,6 +77,22 @@ type Texts struct {
 	// +optional
 	TapRefused Text `json:"tapRefused,omitempty"`
 
+	// textRefused is sent once for each request when its code came in an edited
+	// or forwarded message, or below a picture. It should say who asks, and that
+	// users to whom someone else sent this can ignore it.
+	// +optional
+	TextRefused Text `json:"textRefused,omitempty"`
+
+	// contactRefused is sent once for each request when a user shared a contact
+	// that is not their own. The same holds for it.
+	// +optional
+	ContactRefused Text `json:"contactRefused,omitempty"`
+
+	// numberAnonymous is sent once for each request when a Telegram user shared a
+	// number that is no telephone line (+888). The same holds for it.
+	// +optional
+	NumberAnonymous Text `json:"numberAnonymous,omitempty"`
+
 	// echoQuestion asks the claimed number, if hiddenNumbers is Echo.
 	// +optional
 	EchoQuestion Text `json:"echoQuestion,omitempty"`

@@ -138,7 +138,7 @@ type VerificationRequestStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
-	// +kubebuilder:validation:MaxItems=12
+	// +kubebuilder:validation:MaxItems=24
 	Hints []Hint `json:"hints,omitempty"`
 
 	// delivery is how far the webhook is. Unset where none is due.
@@ -224,7 +224,7 @@ type Hint struct {
 }
 
 // HintKind is a hint.
-// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;DECLINED;WRONG_CODE;CANCELED
+// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;TEXT_REFUSED;CONTACT_REFUSED;NUMBER_ANONYMOUS;NO_QUESTION;DECLINED;WRONG_CODE;CANCELED
 type HintKind string
 
 // Contact is one sender who was asked for more than the code.

@@ -129,6 +129,15 @@ func OutcomeOf(receipt verification.Receipt, err error) (Outcome, error) {
 	}
 }
 
+// OutcomeOfRefusal is OutcomeOf for a message that never counts, with that outcome.
+func OutcomeOfRefusal(refused Outcome, receipt verification.Receipt, err error) (Outcome, error) {
+	came, err := OutcomeOf(receipt, err)
+	if err != nil || came == OutcomeContentRefused || came == OutcomeLimited {
+		return came, err
+	}
+	return refused, nil
+}
+
 // IsRepeated reports whether an earlier message, or an earlier copy of this one, had the outcome and was to be answered. A request that
 // expired before it was declined has no such message.
 func IsRepeated(came Outcome, receipt verification.Receipt) bool {

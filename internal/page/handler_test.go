@@ -172,15 +172,19 @@ func TestPage_showsEachState(t *testing.T) {
 		mutate verification.Mutation
 		want   view.State
 	}{
-		"nothing came":            {nil, view.Ready},
-		"another number":          {addHint(verification.HintOtherNumber), view.OtherNumber},
-		"a hidden number":         {addHint(verification.HintNumberHidden), view.Hidden},
-		"a contact is awaited":    {addHint(verification.HintAwaitingContact), view.Seen},
-		"a confirmation is":       {addHint(verification.HintAwaitingConfirmation), view.Confirm},
-		"another text":            {addHint(verification.HintTextChanged), view.Confirm},
-		"declined":                {endAs(verification.HintDeclined), view.Declined},
-		"expired":                 {endAs(), view.Expired},
-		"expired, another number": {endAs(verification.HintOtherNumber), view.Expired},
+		"nothing came":             {nil, view.Ready},
+		"another number":           {addHint(verification.HintOtherNumber), view.OtherNumber},
+		"a hidden number":          {addHint(verification.HintNumberHidden), view.Hidden},
+		"a contact is awaited":     {addHint(verification.HintAwaitingContact), view.Seen},
+		"a confirmation is":        {addHint(verification.HintAwaitingConfirmation), view.Confirm},
+		"another text":             {addHint(verification.HintTextChanged), view.Confirm},
+		"a text that never counts": {addHint(verification.HintTextRefused), view.TextRefused},
+		"another one's contact":    {addHint(verification.HintContactRefused), view.ContactRefused},
+		"an anonymous number":      {addHint(verification.HintNumberAnonymous), view.Anonymous},
+		"no question":              {addHint(verification.HintNoQuestion), view.NoQuestion},
+		"declined":                 {endAs(verification.HintDeclined), view.Declined},
+		"expired":                  {endAs(), view.Expired},
+		"expired, another number":  {endAs(verification.HintOtherNumber), view.Expired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -250,9 +254,25 @@ func TestPage_leadsOutOfAHiddenNumber(t *testing.T) {
 		Not(ContainSubstring("https://wa.me/")), Not(ContainSubstring(`id="return"`))))
 	s.Expect(s.get(page + "?method=TELEGRAM")).To(And(ContainSubstring(`data-state="ready"`), ContainSubstring("Open Telegram"),
 		ContainSubstring("https://t.me/ada_bot?start="), Not(ContainSubstring("does not show us"))))
-	initiated, page = s.start(func(in *verification.Initiation) { in.OtherMethods = nil })
-	s.update(initiated.Request.ID, addHint(verification.HintNumberHidden))
-	s.Expect(s.get(page)).To(And(ContainSubstring(`id="return"`), ContainSubstring("&amp;status=PENDING")), "nothing else is left to try")
+	for _, hint := range []verification.HintKind{verification.HintNumberHidden, verification.HintNumberAnonymous, verification.HintNoQuestion} {
+		initiated, page = s.start(func(in *verification.Initiation) {
+			if in.OtherMethods = nil; hint == verification.HintNumberAnonymous {
+				in.Method = verification.Telegram
+			}
+		})
+		s.update(initiated.Request.ID, addHint(hint))
+		s.Expect(s.get(page)).To(And(ContainSubstring(`id="return"`), ContainSubstring("&amp;status=PENDING")), "%s: nothing else is left to try", hint)
+	}
+}
+
+// TestPage_leadsOutOfALostQuestion: the prepared text needs no question, and another messenger has one of its own.
+func TestPage_leadsOutOfALostQuestion(t *testing.T) {
+	s := newSite(t)
+	initiated, page := s.start()
+	s.update(initiated.Request.ID, addHint(verification.HintTextChanged))
+	s.update(initiated.Request.ID, addHint(verification.HintNoQuestion))
+	s.Expect(s.get(page)).To(And(ContainSubstring("does not deliver our question"), ContainSubstring("https://wa.me/"),
+		ContainSubstring("?method=TELEGRAM"), Not(ContainSubstring("tap <strong>"))))
 }
 
 // TestPage_beginsAnewInTheOtherMessenger: what was asked in one says nothing about the other.
@@ -262,6 +282,10 @@ func TestPage_beginsAnewInTheOtherMessenger(t *testing.T) {
 		verification.HintAwaitingConfirmation: {view.Confirm, view.Confirm, view.Ready},
 		verification.HintTextChanged:          {view.Confirm, view.Confirm, view.Ready},
 		verification.HintAwaitingContact:      {view.Seen, view.Ready, view.Seen},
+		verification.HintTextRefused:          {view.TextRefused, view.TextRefused, view.Ready},
+		verification.HintNoQuestion:           {view.NoQuestion, view.NoQuestion, view.Ready},
+		verification.HintContactRefused:       {view.ContactRefused, view.Ready, view.ContactRefused},
+		verification.HintNumberAnonymous:      {view.Anonymous, view.Ready, view.Anonymous},
 		verification.HintOtherNumber:          {view.OtherNumber, view.OtherNumber, view.OtherNumber},
 	} {
 		s := newSite(t)

@@ -36,6 +36,14 @@ func stateOf(s *settings.Settings, r *verification.Request, method verification.
 		return view.Hidden
 	case verification.HintAwaitingContact:
 		return view.Seen
+	case verification.HintTextRefused:
+		return view.TextRefused
+	case verification.HintContactRefused:
+		return view.ContactRefused
+	case verification.HintNumberAnonymous:
+		return view.Anonymous
+	case verification.HintNoQuestion:
+		return view.NoQuestion
 	case verification.HintAwaitingConfirmation, verification.HintTextChanged:
 		return view.Confirm
 	case "":
@@ -67,9 +75,12 @@ func isFinal(s view.State) bool {
 // methodOfHint returns the messenger that a hint is about; empty if it may be any.
 func methodOfHint(s *settings.Settings, hint verification.HintKind) verification.Method {
 	switch hint {
-	case verification.HintNumberHidden, verification.HintAwaitingConfirmation, verification.HintTextChanged:
+	case verification.HintNumberHidden, verification.HintAwaitingConfirmation, verification.HintTextChanged,
+		verification.HintTextRefused, verification.HintNoQuestion:
 		return verification.WhatsApp
-	case verification.HintAwaitingContact:
+	case verification.HintNumberAnonymous:
+		return verification.Telegram
+	case verification.HintAwaitingContact, verification.HintContactRefused:
 		if s.WhatsApp == nil || s.WhatsApp.HiddenNumbers != settings.HiddenShared {
 			return verification.Telegram
 		}

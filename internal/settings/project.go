@@ -195,6 +195,7 @@ func buildTexts(spec *verifyv1.VerificationProjectSpec) *texts.Set {
 			Unknown: string(t.Unknown), Confirm: string(t.Confirm), TextChanged: string(t.TextChanged), TapRefused: string(t.TapRefused),
 			ButtonConfirm: string(t.ButtonConfirm), ShareContact: string(t.ShareContact), NumberHidden: string(t.NumberHidden),
 			EchoQuestion: string(t.EchoQuestion), ButtonNotMe: string(t.ButtonNotMe), Declined: string(t.Declined),
+			TextRefused: string(t.TextRefused), ContactRefused: string(t.ContactRefused), NumberAnonymous: string(t.NumberAnonymous),
 			TelegramButton: string(t.ButtonShare),
 		}
 	}

@@ -83,14 +83,14 @@ func TestFromProject_texts(t *testing.T) {
 	p.Spec.Replies = &verifyv1.Replies{Verified: "for all", Unknown: "unknown for all"}
 	every := verifyv1.Texts{
 		Locale: "es", Prepared: "p {name} {code}", Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
-		Confirm: "c", TextChanged: "t", TapRefused: "r", EchoQuestion: "q", Declined: "d", ButtonConfirm: "1", ButtonNotMe: "2", ButtonShare: "3",
+		TextRefused: "x", ContactRefused: "y", NumberAnonymous: "z", Confirm: "c", TextChanged: "t", TapRefused: "r", EchoQuestion: "q", Declined: "d", ButtonConfirm: "1", ButtonNotMe: "2", ButtonShare: "3",
 	}
 	p.Spec.Texts = []verifyv1.Texts{every, {Locale: "nl", Expired: "te laat"}}
 	s := settingsOf(p, newValues())
 	builtIn := texts.BuiltIn().In("es")
 	g.Expect(*s.TextsIn("es-MX")).To(Equal(texts.Texts{
 		Prepared: "p {name} {code}", Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
-		Confirm: "c", TextChanged: "t", TapRefused: "r", EchoQuestion: "q", Declined: "d", ButtonConfirm: "1", ButtonNotMe: "2", TelegramButton: "3",
+		TextRefused: "x", ContactRefused: "y", NumberAnonymous: "z", Confirm: "c", TextChanged: "t", TapRefused: "r", EchoQuestion: "q", Declined: "d", ButtonConfirm: "1", ButtonNotMe: "2", TelegramButton: "3",
 		TelegramWrongNumber: "w", TelegramExpired: "e", TelegramUnknown: "u", TelegramShareContact: "s",
 		Session: builtIn.Session, SessionPurpose: builtIn.SessionPurpose, SessionBrowser: builtIn.SessionBrowser,
 		SessionCode: builtIn.SessionCode, SessionLink: builtIn.SessionLink,

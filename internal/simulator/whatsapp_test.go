@@ -106,7 +106,7 @@ func TestGraphAPI_aUserWithoutANumberCanBeAskedForIt(t *testing.T) {
 
 	id := w.sim.phones.users[3].businessScopedID(w.sim.whatsApp.businesses[0])
 	w.Expect(id).To(MatchRegexp(`^IL\.[0-9]+$`))
-	w.Expect(w.graph.RequestContact(t.Context(), account, whatsapp.ToUserID(id), "May we know your number?")).To(Succeed())
+	w.Expect(w.graph.RequestContact(t.Context(), account, whatsapp.ToUserID(id), "May we know your number?", "")).To(Succeed())
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/4/share-contact", "")
 	w.Eventually(c.text).WithTimeout(patience).
 		Should(And(ContainSubstring(`"origin":"contact_request"`), ContainSubstring(`"wa_id":"972502345678"`), ContainSubstring(id)))

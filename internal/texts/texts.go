@@ -28,6 +28,7 @@ type Texts struct {
 	Confirm       string `json:"confirm"`
 	TextChanged   string `json:"textChanged"`
 	TapRefused    string `json:"tapRefused"`
+	TextRefused   string `json:"textRefused"`
 	ButtonConfirm string `json:"buttonConfirm"`
 
 	// ShareContact asks for a contact, EchoQuestion the claimed number; NumberHidden is for projects that do neither.
@@ -36,6 +37,10 @@ type Texts struct {
 	EchoQuestion string `json:"echoQuestion"`
 	ButtonNotMe  string `json:"buttonNotMe"`
 	Declined     string `json:"declined"`
+
+	// ContactRefused is for a contact that is not the sender's own, NumberAnonymous for one whose number is no telephone line.
+	ContactRefused  string `json:"contactRefused"`
+	NumberAnonymous string `json:"numberAnonymous"`
 
 	// The parts of SessionMessage. No project replaces them.
 	Session        string `json:"session"`
@@ -111,8 +116,8 @@ func (t Texts) ForBoth() Texts {
 
 func (t *Texts) fieldPointers() []*string {
 	return []*string{
-		&t.Prepared, &t.Verified, &t.WrongNumber, &t.Expired, &t.Unknown, &t.Confirm, &t.TextChanged, &t.TapRefused, &t.ButtonConfirm,
-		&t.ShareContact, &t.NumberHidden, &t.EchoQuestion, &t.ButtonNotMe, &t.Declined,
+		&t.Prepared, &t.Verified, &t.WrongNumber, &t.Expired, &t.Unknown, &t.Confirm, &t.TextChanged, &t.TapRefused, &t.TextRefused,
+		&t.ButtonConfirm, &t.ShareContact, &t.NumberHidden, &t.EchoQuestion, &t.ButtonNotMe, &t.Declined, &t.ContactRefused, &t.NumberAnonymous,
 		&t.Session, &t.SessionPurpose, &t.SessionBrowser, &t.SessionCode, &t.SessionLink,
 		&t.TelegramWrongNumber, &t.TelegramExpired, &t.TelegramUnknown, &t.TelegramShareContact, &t.TelegramButton,
 	}

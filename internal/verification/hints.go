@@ -25,6 +25,14 @@ const (
 	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once
 	// at most.
 	HintTextChanged HintKind = "TEXT_CHANGED"
+	// HintTextRefused means that the code came in a text that never counts: an edited or forwarded one, or one below a picture.
+	HintTextRefused HintKind = "TEXT_REFUSED"
+	// HintContactRefused means that the contact which the sender of the code shared was not their own.
+	HintContactRefused HintKind = "CONTACT_REFUSED"
+	// HintNumberAnonymous means that it was their own, with a number that is no telephone line.
+	HintNumberAnonymous HintKind = "NUMBER_ANONYMOUS"
+	// HintNoQuestion means that the messenger never delivers the question that the sender of the code is to answer.
+	HintNoQuestion HintKind = "NO_QUESTION"
 	// HintDeclined means that the owner of the number answered "Not me", which ended the request.
 	HintDeclined HintKind = "DECLINED"
 	// HintWrongCode means that too many wrong session codes were entered, which ended the request.
@@ -35,8 +43,8 @@ const (
 
 // hintKinds are all of them.
 var hintKinds = [...]HintKind{
-	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintDeclined,
-	HintWrongCode, HintCanceled,
+	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintTextRefused,
+	HintContactRefused, HintNumberAnonymous, HintNoQuestion, HintDeclined, HintWrongCode, HintCanceled,
 }
 
 // HintKinds returns all hints.
@@ -50,11 +58,16 @@ type Hint struct {
 
 // addHint adds a hint, and reports whether it is the first of its kind.
 func (r *Request) addHint(kind HintKind, now time.Time) bool {
-	if slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == kind }) {
+	if r.hasHint(kind) {
 		return false
 	}
 	r.Hints = append(r.Hints, Hint{Kind: kind, At: now})
 	return true
+}
+
+// hasHint reports whether the request has a hint of that kind.
+func (r *Request) hasHint(kind HintKind) bool {
+	return slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == kind })
 }
 
 // addAttention adds a hint to a pending request, and makes its event due if that is wanted. It reports whether it is the first of

@@ -78,6 +78,8 @@ type Receipt struct {
 	// Changed is set if this very message, at this replica, moved the request: not an earlier copy of it, nor another message.
 	// The sender gets the reply about a transition only then.
 	Changed bool
+	// Hinted is set if this very message, at this replica, was refused and the first to leave its hint. Only then its sender gets the reply.
+	Hinted bool
 }
 
 // Receive matches a message: its one code first, then the messenger, then time, the sender's number and the text. After an
@@ -172,13 +174,8 @@ func (s *Service) Confirm(
 func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, wanted EventKinds) (Receipt, error) {
 	ctx = WithCaller(ctx, Sender(binding))
 	awaiting, err := s.store.Awaiting(ctx, binding)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return Receipt{Outcome: OutcomeUnknown}, nil
-	case errors.Is(err, ErrTooManyUnknown):
-		return Receipt{Outcome: OutcomeLimited}, nil
-	case err != nil:
-		return Receipt{}, fmt.Errorf("find the request of a contact: %w", err)
+	if err != nil {
+		return receiptWithout(err)
 	}
 	m := Message{Evidence: e, Binding: binding}
 	return s.applyTransition(ctx, awaiting.ID, m, wanted, func(r *Request, now time.Time) error {

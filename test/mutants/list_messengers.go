@@ -321,7 +321,7 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-forwarded-counts", Promise: "design.md 7: forwarded messages are refused",
-		Symbol: "whatsapp.(*delivery).receiveMessage",
+		Symbol: "whatsapp.(*message).readContent",
 		Old:    "m.Context.Forwarded || m.Context.FrequentlyForwarded",
 		New:    "m.Context.FrequentlyForwarded",
 		Suite:  "whatsapp", Test: "TestHook_goldens|TestHook_texts|TestHook_structures",

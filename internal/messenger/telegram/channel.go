@@ -102,8 +102,12 @@ func (c *Channel) handleUpdate(ctx context.Context, log logr.Logger, s *settings
 		}
 	}
 	var receipt verification.Receipt
-	if why == "" {
+	switch {
+	case why == "":
 		receipt, why, err = c.applyInbound(ctx, s, in, bound, start)
+	case in.isContact:
+		in.isRefused = true
+		receipt, why, err = c.refuseContact(ctx, s, in, bound, why, start)
 	}
 	c.recordOutcome(log, why, c.clock.Since(start))
 	if err != nil {
@@ -153,6 +157,32 @@ func (c *Channel) applyInbound(
 	// Only now: a message that is delivered again because we failed counts once.
 	c.senders.Count(now, bound[0])
 	return receipt, became, nil
+}
+
+// refuseContact passes on that the sender shared a contact that never counts. It names the request that the sender was asked about.
+func (c *Channel) refuseContact(
+	ctx context.Context, s *settings.Settings, in inbound, bound []string, refused messenger.Outcome, now time.Time,
+) (receipt verification.Receipt, came messenger.Outcome, err error) {
+	if c.senders.Exceeded(now, bound[0]) {
+		return receipt, messenger.OutcomeLimited, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	hint := verification.HintContactRefused
+	if refused == messenger.OutcomeAnonymousNumber {
+		hint = verification.HintNumberAnonymous
+	}
+	evidence := verification.Evidence{Method: verification.Telegram, SentAt: in.sentAt}
+	for _, binding := range bound {
+		receipt, err = c.service.RefuseContact(ctx, binding, evidence, hint, s.EventKinds())
+		if err != nil || receipt.Outcome != verification.OutcomeUnknown {
+			break
+		}
+	}
+	if came, err = messenger.OutcomeOfRefusal(refused, receipt, err); err == nil {
+		c.senders.Count(now, bound[0])
+	}
+	return receipt, came, err
 }
 
 func (c *Channel) passToService(

@@ -15,7 +15,7 @@ type inbound struct {
 	// sender is the user, and the private chat with the user: they have the same id.
 	sender int64
 	sentAt time.Time
-	// isContact is set for the sender's own contact, with number. Otherwise it is a text.
+	// isContact is set for a contact: the sender's own, with number, unless it is refused. Otherwise it is a text.
 	isContact bool
 	number    phone.Number
 	// promptedAt is when the message was sent that the contact answers; zero if it answers none.
@@ -23,6 +23,8 @@ type inbound struct {
 	text       string
 	// isCommand is set if text is the payload of /start, isNotMe if it is the title of the button that declines.
 	isCommand, isNotMe bool
+	// isRefused is set for a contact that never counts.
+	isRefused bool
 }
 
 // judgeMessage returns why a message cannot count, before anything is looked up; empty if it may. in.sender is zero if no user
@@ -34,12 +36,11 @@ func judgeMessage(m *message, botUsername string) (in inbound, why messenger.Out
 	if why := judgeSender(m); why != "" {
 		return inbound{}, why
 	}
-	in = inbound{sender: m.From.ID, sentAt: time.Unix(m.Date, 0)}
+	in = inbound{sender: m.From.ID, sentAt: time.Unix(m.Date, 0), isContact: m.Contact != nil}
 	switch {
 	case bool(m.ForwardOrigin || m.ForwardDate):
 		return in, messenger.OutcomeForwarded
-	case m.Contact != nil:
-		in.isContact = true
+	case in.isContact:
 		if m.ReplyTo != nil {
 			in.promptedAt = time.Unix(m.ReplyTo.Date, 0)
 		}

@@ -26,21 +26,38 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 	if tooLateToDecline {
 		answered = messenger.OutcomeDeclined
 	}
-	switch c.replies.PolicyOf(s.Replies.Send, answered) {
-	case messenger.NoReply:
-	case messenger.ReplyToUser:
+	policy := c.replies.PolicyOf(s.Replies.Send, answered)
+	switch {
+	case policy == messenger.NoReply:
+	case in.isRefused && receipt.Request.Phase == verification.Pending:
+		c.replyToRefusal(s, in, became, receipt)
+	case policy == messenger.ReplyToUser:
 		if !tooLateToDecline && messenger.IsRepeated(became, receipt) {
 			c.replies.SkipRepeated()
 			return
 		}
 		c.replies.Reply(c.replyWith(s, in, userText(s, became, &receipt.Request), Keyboard{Remove: true}))
-	case messenger.ReplyToStranger:
+	case policy == messenger.ReplyToStranger:
 		// Who shared the contact of another may still press the button.
 		keyboard := Keyboard{Remove: became == messenger.OutcomeUnknownCode && in.isContact}
 		// The language is known if the code is that of a request for another messenger.
 		text := texts.Fill(s.TextsIn(receipt.Request.Locale).TelegramUnknown, s.DisplayName)
 		c.replies.ReplyToStranger(c.replyWith(s, in, text, keyboard), bound[0])
 	}
+}
+
+// replyToRefusal replies with the contact that left the hint, and so once over all replicas. Its sender may still press the button.
+func (c *Channel) replyToRefusal(s *settings.Settings, in inbound, refused messenger.Outcome, receipt verification.Receipt) {
+	if !receipt.Hinted {
+		c.replies.SkipRepeated()
+		return
+	}
+	t := s.TextsIn(receipt.Request.Locale)
+	text := t.ContactRefused
+	if refused == messenger.OutcomeAnonymousNumber {
+		text = t.NumberAnonymous
+	}
+	c.replies.Reply(c.replyWith(s, in, texts.Fill(text, s.DisplayNameOf(&receipt.Request)), Keyboard{}))
 }
 
 // userText returns what a user gets to read about a request.

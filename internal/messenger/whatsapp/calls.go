@@ -64,11 +64,13 @@ func (c *Client) SendText(ctx context.Context, account *settings.WhatsApp, to Re
 	return c.sendOutgoing(ctx, account, m)
 }
 
-// RequestContact asks a user for the phone number by a button that shares it (Kapso, "Request contact info").
-func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
+// RequestContact asks a user for the phone number by a button that shares it (Kapso, "Request contact info"). reference is what the
+// statuses of the message carry.
+func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text, reference string) error {
 	const kind = "request_contact_info"
 	m := newOutgoing(to, "interactive")
 	m.Interactive = &interactive{Type: kind, Body: prompt{cutText(text, maxPromptRunes)}, Action: action{Name: kind}}
+	m.Reference = reference
 	return c.sendOutgoing(ctx, account, m)
 }
 

@@ -47,16 +47,13 @@ func (m *message) sharedNumber() (phone.Number, bool) {
 // receiveContact handles the answer to a prompt. The binding proves that the prompt was ours and to this very user: it is found
 // by the id only.
 func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (messenger.Outcome, error) {
-	if d.account.HiddenNumbers != settings.HiddenShared || from.userID == "" {
-		return messenger.OutcomeContactRefused, nil
-	}
 	number, ok := m.sharedNumber()
-	if !ok {
-		return messenger.OutcomeContactRefused, nil
-	}
 	// Sharing a number shows it in webhooks from then on, perhaps in this one already. If it is another, the card is not
 	// the sender's own.
-	if !from.number.IsZero() && !phone.Same(from.number, number) {
+	if !ok || !from.number.IsZero() && !phone.Same(from.number, number) {
+		return d.refuseContact(ctx, m, from, messenger.OutcomeContactRefused)
+	}
+	if d.account.HiddenNumbers != settings.HiddenShared || from.userID == "" {
 		return messenger.OutcomeContactRefused, nil
 	}
 	e := m.newEvidence(number, verification.AssuranceSharedContact)
@@ -66,7 +63,7 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 			continue // bound under another app secret, or never
 		}
 		if err == nil && receipt.Outcome == verification.OutcomeNeedContact { // it answers an older prompt
-			return d.askContact(ctx, from, binding, receipt.Request)
+			return d.askContact(ctx, from, binding, receipt)
 		}
 		return d.replyToOutcome(ctx, from, receipt, err)
 	}

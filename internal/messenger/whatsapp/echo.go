@@ -92,7 +92,7 @@ func echoSlot(claimed phone.Number) string { return phone.Canonical(claimed).E16
 // could keep the number's user from being verified, by claiming it while no window is open.
 func (d *delivery) freeEchoSlot(s *status) {
 	if !verification.IsRequestID(s.CallbackData) {
-		return // only the question of an echo has a reference
+		return // only the question of an echo has such a reference
 	}
 	if asked, err := phone.FromE164("+" + s.RecipientID); err == nil {
 		d.hook.echoed.Undo(echoSlot(asked))

@@ -244,7 +244,7 @@ func TestEcho_storeDown(t *testing.T) {
 
 // TestEcho_undeliverable gets the answers that Meta gives for a number whose user did not write. It does not show which it was.
 func TestEcho_undeliverable(t *testing.T) {
-	for _, code := range []string{"131047", "131026"} {
+	for _, code := range []string{"131047", "131026", "131030"} {
 		f, made := newEcho(t)
 		f.graph.answers(http.StatusBadRequest, []byte(`{"error":{"message":"x","code":`+code+`}}`))
 		f.sendHidden(firstCode, hiddenUser)
@@ -286,6 +286,7 @@ func TestEcho_notDelivered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, made := newEcho(t)
 			c.first(f, made.Request.ID)
+			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintAwaitingConfirmation), "whatever becomes of the question")
 			before := len(f.graph.all())
 			second := f.request("second", user, verification.WhatsApp)
 			m := hidden(second.Code.Grouped(), otherHidden)

@@ -32,8 +32,8 @@ var goldens = map[string]struct {
 
 	"text_user_id_only":           {map[messenger.Outcome]int{messenger.OutcomeNumberHidden: 1}, textNumberHidden},
 	"text_user_id_in_from":        {map[messenger.Outcome]int{messenger.OutcomeNumberHidden: 1}, textNumberHidden},
-	"text_forwarded":              {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, ""},
-	"text_frequently_forwarded":   {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, ""},
+	"text_forwarded":              {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, saidTextRefused},
+	"text_frequently_forwarded":   {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, saidTextRefused},
 	"text_group":                  {map[messenger.Outcome]int{messenger.OutcomeNotPrivate: 1}, ""},
 	"interactive_nfm_reply":       {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
 	"contacts_answer_in_contact":  {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
@@ -43,8 +43,8 @@ var goldens = map[string]struct {
 	"contacts_other":              {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
 	"contacts_card":               {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
 	"reaction":                    {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
-	"image":                       {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
-	"edit":                        {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"image":                       {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, saidTextRefused},
+	"edit":                        {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, saidTextRefused},
 	"revoke":                      {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
 	"unsupported":                 {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
 	"system_number":               {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
@@ -120,11 +120,12 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 			prompts := f.graph.all()
 			f.Expect(prompts).To(HaveLen(1), "the prompt is sent before the answer")
 			said := strings.Trim(string(encode(saidShareContact)), `"`)
-			f.Expect(strings.ReplaceAll(prompts[0].Body, said, "Please share your number.")).
-				To(MatchJSON(golden(t, "out/request_contact_info")))
 			state := f.state(made.Request.ID)
 			f.Expect(state.Contacts).To(HaveLen(1))
 			f.Expect(state.Contacts[0].Binding).To(MatchRegexp(`^[0-9a-f]{32}$`))
+			reference := "question:" + made.Request.ID + ":" + state.Contacts[0].Binding
+			f.Expect(strings.NewReplacer(said, "Please share your number.", reference, "question:ID:BINDING").Replace(prompts[0].Body)).
+				To(MatchJSON(golden(t, "out/request_contact_info")))
 
 			f.Expect(f.post(golden(t, "in/"+name)).Code).To(Equal(http.StatusOK))
 			state = f.state(made.Request.ID)

@@ -245,6 +245,7 @@ var (
 	saidVerified     = texts.Fill(textVerified, "Ada's Books")
 	saidShareContact = texts.Fill(textShareContact, "Ada's Books")
 	saidConfirm      = texts.Fill(textConfirm, "Ada's Books")
+	saidTextRefused  = texts.Fill(english.TextRefused, "Ada's Books")
 )
 
 // The built-in texts.

@@ -149,10 +149,11 @@ func (h *Hook) receiveWebhook(w http.ResponseWriter, r *http.Request, d *deliver
 	}
 	log := logr.FromContextOrDiscard(r.Context())
 	in := decodeWebhook(body, d.account.PhoneNumberID, h.metrics.Count)
-	d.receiveStatuses(log, in.statuses)
 	// Meta may hang up while we store; what is stored by then is stored, so there is no reason to stop half-way.
+	ctx := context.WithoutCancel(r.Context())
+	d.receiveStatuses(ctx, log, in.statuses)
 	b := &batch{delivery: d, log: log}
-	if err := b.receiveAll(context.WithoutCancel(r.Context()), in.messages); err != nil {
+	if err := b.receiveAll(ctx, in.messages); err != nil {
 		log.Error(err, "WhatsApp messages not acknowledged, will be delivered again", "failed", b.failures.Load(), "messages", len(in.messages))
 		return requestRedelivery(w, messenger.RequestFailed)
 	}

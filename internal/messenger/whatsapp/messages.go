@@ -30,16 +30,14 @@ type delivery struct {
 // receiveMessage handles a message. An error means that the message must come again.
 func (d *delivery) receiveMessage(ctx context.Context, m *message) (messenger.Outcome, error) {
 	from, known := m.readSender()
-	text, ok, err := m.readText()
+	text, refused, err := m.readContent()
 	switch {
 	case err != nil:
 		return messenger.OutcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time
-	case !ok && m.Type != typeContacts:
-		return messenger.OutcomeOtherType, nil
+	case refused != "" && text == "" && m.Type != typeContacts:
+		return refused, nil
 	case m.isInGroup():
 		return messenger.OutcomeNotPrivate, nil
-	case bool(m.Context.Forwarded || m.Context.FrequentlyForwarded):
-		return messenger.OutcomeForwarded, nil
 	case d.isEcho(m, from):
 		return messenger.OutcomeEcho, nil
 	case !known:
@@ -49,7 +47,12 @@ func (d *delivery) receiveMessage(ctx context.Context, m *message) (messenger.Ou
 	case d.hook.senders.Exceeded(d.now, from.key()):
 		return messenger.OutcomeLimited, nil
 	}
-	came, err := d.receiveFrom(ctx, m, from, text)
+	var came messenger.Outcome
+	if refused != "" {
+		came, err = d.refuseMessage(ctx, m, from, text, refused)
+	} else {
+		came, err = d.receiveFrom(ctx, m, from, text)
+	}
 	if err == nil { // a message that comes again because we failed counts once
 		d.hook.senders.Count(d.now, from.key())
 	}
@@ -200,7 +203,7 @@ func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, t
 		Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
 	}, d.settings.EventKinds())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
-		return d.askContact(ctx, from, known[0], receipt.Request)
+		return d.askContact(ctx, from, known[0], receipt)
 	}
 	return d.replyToOutcome(ctx, from, receipt, err)
 }

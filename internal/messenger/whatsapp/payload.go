@@ -78,6 +78,10 @@ type message struct {
 	Button      json.RawMessage `json:"button"`
 	Interactive json.RawMessage `json:"interactive"`
 	Contacts    json.RawMessage `json:"contacts"`
+	Image       json.RawMessage `json:"image"`
+	Video       json.RawMessage `json:"video"`
+	Document    json.RawMessage `json:"document"`
+	Edit        json.RawMessage `json:"edit"`
 
 	// businessNumber is the display_phone_number that it was sent to, digits only.
 	businessNumber string

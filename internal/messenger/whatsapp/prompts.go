@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -18,10 +19,11 @@ import (
 const confirmationPrefix = "confirm:"
 
 // askContact asks a sender without a number for it.
-func (d *delivery) askContact(ctx context.Context, to sender, binding string, r verification.Request) (messenger.Outcome, error) {
-	text := texts.Fill(d.textsFor(&r).ShareContact, d.settings.DisplayNameOf(&r))
-	return d.sendPrompt(ctx, binding, r.ID, messenger.OutcomeNeedContact, func(ctx context.Context) error {
-		return d.hook.client.RequestContact(ctx, d.account, to.recipient(), text)
+func (d *delivery) askContact(ctx context.Context, to sender, binding string, receipt verification.Receipt) (messenger.Outcome, error) {
+	r := &receipt.Request
+	text := texts.Fill(d.textsFor(r).ShareContact, d.settings.DisplayNameOf(r))
+	return d.askSender(ctx, receipt, binding, messenger.OutcomeNeedContact, func(ctx context.Context, reference string) error {
+		return d.hook.client.RequestContact(ctx, d.account, to.recipient(), text, reference)
 	})
 }
 
@@ -38,9 +40,43 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 	question := Question{
 		Text: texts.Fill(t.Confirm, d.settings.DisplayNameOf(&receipt.Request)), Buttons: []Button{{ID: id, Title: t.ButtonConfirm}},
 	}
-	return d.sendPrompt(ctx, asked.Binding, receipt.Request.ID, messenger.OutcomeNeedConfirmation, func(ctx context.Context) error {
+	return d.askSender(ctx, receipt, asked.Binding, messenger.OutcomeNeedConfirmation, func(ctx context.Context, reference string) error {
+		question.Reference = reference
 		return d.hook.client.AskWithButtons(ctx, d.account, to.recipient(), question)
 	})
+}
+
+// questionPrefix begins the reference of a question to the sender of a code: question:CODE_ID:BINDING. That of an echo is a code's id alone.
+const questionPrefix = "question:"
+
+// askSender is sendPrompt for a question to the sender of a code. If Meta never delivers it, whether that is answered or reported by a
+// status, the hint of the request is that there is no question.
+func (d *delivery) askSender(
+	ctx context.Context, receipt verification.Receipt, binding string, asked messenger.Outcome, send func(context.Context, string) error,
+) (messenger.Outcome, error) {
+	reference := questionPrefix + receipt.CodeID + ":" + binding
+	became, err := d.sendPrompt(ctx, binding, receipt.Request.ID, asked, func(ctx context.Context) error { return send(ctx, reference) })
+	if err != nil || became != messenger.OutcomeNoPrompt {
+		return became, err
+	}
+	if err := d.recordLostQuestion(ctx, reference); err != nil {
+		d.hook.prompted.Undo(binding, receipt.Request.ID) // a copy of the message finds that out again
+		return messenger.OutcomeFailed, err
+	}
+	return became, nil
+}
+
+// recordLostQuestion records that the question with a reference is never delivered. It does nothing for other messages.
+func (d *delivery) recordLostQuestion(ctx context.Context, reference string) error {
+	ids, isQuestion := strings.CutPrefix(reference, questionPrefix)
+	if !isQuestion {
+		return nil
+	}
+	codeID, binding, _ := strings.Cut(ids, ":")
+	if err := d.hook.service.RecordNoQuestion(ctx, codeID, binding, d.settings.EventKinds()); err != nil {
+		return fmt.Errorf("record lost question: %w", err)
+	}
+	return nil
 }
 
 // sendPrompt asks a sender for what the request needs. The answer to Meta waits for it: without the prompt the user is stuck,

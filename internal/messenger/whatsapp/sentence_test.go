@@ -232,7 +232,7 @@ func TestHook_refusedPrompts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for what, message := range map[string]object{"a contact": hidden(firstCode, hiddenUser), "a confirmation": textOf(firstCode, nil)} {
-				f, _ := newStrict(t)
+				f, made := newStrict(t)
 				f.acceptContacts()
 				f.graph.answers(c.status, []byte(c.answer))
 				f.Expect(f.post(webhookOf(message)).Code).To(Equal(c.want), what)
@@ -240,7 +240,9 @@ func TestHook_refusedPrompts(t *testing.T) {
 				if c.want == http.StatusOK {
 					f.Expect(f.outcomes()).To(HaveKeyWithValue(messenger.OutcomeNoPrompt, 1), what)
 					f.Expect(f.graph.all()).To(HaveLen(1), "%s: a copy does not try again", what)
+					f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintNoQuestion), what)
 				} else {
+					f.Expect(f.hintOf(made.Request.ID)).To(BeElementOf(verification.HintTextChanged, verification.HintAwaitingContact), what)
 					f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomePromptFailed: 2}), what)
 				}
 			}

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -164,24 +165,30 @@ func (c *statusCounter) countStatus(now time.Time, s *status) (failed bool) {
 }
 
 // receiveStatuses handles what became of messages of ours. It is never a reason to have a webhook delivered again.
-func (d *delivery) receiveStatuses(log logr.Logger, statuses []status) {
+func (d *delivery) receiveStatuses(ctx context.Context, log logr.Logger, statuses []status) {
 	for i := range statuses {
-		d.receiveStatusGuarded(log, &statuses[i])
+		d.receiveStatusGuarded(ctx, log, &statuses[i])
 	}
 }
 
 // receiveStatusGuarded handles a status and survives a panic.
-func (d *delivery) receiveStatusGuarded(log logr.Logger, s *status) {
+func (d *delivery) receiveStatusGuarded(ctx context.Context, log logr.Logger, s *status) {
 	defer panics.Recover(func(failure error) {
 		d.hook.metrics.Count(messenger.OutcomePanicked, 1)
 		log.Error(failure, "WhatsApp status dropped", "outcome", messenger.OutcomePanicked)
 	})
-	d.receiveStatus(s)
+	ctx, cancel := context.WithTimeout(ctx, messageTimeout)
+	defer cancel()
+	if err := d.receiveStatus(ctx, s); err != nil {
+		log.Error(err, "WhatsApp status dropped", "outcome", messenger.OutcomeFailed)
+	}
 }
 
-// receiveStatus handles what became of one message.
-func (d *delivery) receiveStatus(s *status) {
-	if d.hook.statuses.countStatus(d.now, s) {
-		d.freeEchoSlot(s)
+// receiveStatus handles what became of one message. One that failed is not sent again by Meta, whatever the reason was.
+func (d *delivery) receiveStatus(ctx context.Context, s *status) error {
+	if !d.hook.statuses.countStatus(d.now, s) {
+		return nil
 	}
+	d.freeEchoSlot(s)
+	return d.recordLostQuestion(ctx, s.CallbackData)
 }

@@ -35,6 +35,14 @@ const (
 	OtherNumber State = "other-number"
 	// Hidden means that the sender's number is hidden.
 	Hidden State = "hidden"
+	// TextRefused means that the code came in a text that never counts.
+	TextRefused State = "text-refused"
+	// ContactRefused means that the contact was not the sender's own; the right one is awaited.
+	ContactRefused State = "contact-refused"
+	// Anonymous means that the sender's number is no telephone line.
+	Anonymous State = "anonymous"
+	// NoQuestion means that the messenger does not deliver the question that the sender is to answer.
+	NoQuestion State = "no-question"
 	// Declined means that the owner of the number answered "Not me".
 	Declined State = "declined"
 	// Canceled means that the user gave up on the page.
@@ -47,7 +55,10 @@ const (
 
 // States returns all of them.
 func States() []State {
-	return []State{Ready, Opened, Seen, Confirm, Digits, Verified, OtherNumber, Hidden, Declined, Canceled, Expired, Unavailable}
+	return []State{
+		Ready, Opened, Seen, Confirm, Digits, Verified, OtherNumber, Hidden, TextRefused, ContactRefused, Anonymous, NoQuestion,
+		Declined, Canceled, Expired, Unavailable,
+	}
 }
 
 // Choice is another messenger, and the page with it.
@@ -264,7 +275,7 @@ func (v *View) isFinal() bool {
 // offersLink reports whether the page has the button that opens the messenger.
 func (d *document) offersLink() bool {
 	switch d.view.State {
-	case Ready, Opened, OtherNumber:
+	case Ready, Opened, OtherNumber, TextRefused, NoQuestion:
 		return d.view.Link != ""
 	default:
 		return false
@@ -292,7 +303,8 @@ func (d *document) writeBody() {
 	if d.offersLink() {
 		d.writeSteps()
 	}
-	if v.State == Seen || v.State == Confirm {
+	switch v.State {
+	case Seen, Confirm, ContactRefused, Anonymous:
 		d.writeOpen(t.OpenAgain, "again")
 	}
 	if d.asksDigits() {
@@ -381,7 +393,7 @@ func (d *document) writeCancel() {
 // writeReturn writes the way back of a page that leads no further: its request ended, or no messenger is left to try.
 func (d *document) writeReturn() {
 	v, t := d.view, d.texts
-	stuck := v.State == Hidden && len(v.Others) == 0
+	stuck := (v.State == Hidden || v.State == Anonymous || v.State == NoQuestion) && len(v.Others) == 0
 	if v.ReturnURL == "" || !v.isFinal() && !stuck {
 		return
 	}
@@ -406,8 +418,8 @@ var appNames = map[verification.Method]string{verification.WhatsApp: "WhatsApp",
 
 // stateMarks are the signs above the titles. They say nothing that the title does not.
 var stateMarks = map[State]string{
-	Ready: "1", Opened: "2", Seen: "2", Confirm: "2", Digits: "3", Verified: "✓", OtherNumber: "!", Hidden: "!", Declined: "✕",
-	Canceled: "✕", Expired: "⏲", Unavailable: "!",
+	Ready: "1", Opened: "2", Seen: "2", Confirm: "2", Digits: "3", Verified: "✓", OtherNumber: "!", Hidden: "!", TextRefused: "!",
+	ContactRefused: "!", Anonymous: "!", NoQuestion: "!", Declined: "✕", Canceled: "✕", Expired: "⏲", Unavailable: "!",
 }
 
 // fill returns a text with its places filled.

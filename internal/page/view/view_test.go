@@ -118,6 +118,7 @@ func TestRender_offersWhatTheStateNeeds(t *testing.T) {
 		Ready: {true, true, false}, Opened: {true, true, false}, OtherNumber: {true, true, false},
 		Seen: {true, false, false}, Confirm: {true, false, false}, Digits: {false, false, false},
 		Verified: {false, false, true}, Declined: {false, false, true}, Canceled: {false, false, true}, Expired: {false, false, true},
+		TextRefused: {true, true, false}, NoQuestion: {true, true, false}, ContactRefused: {true, false, false}, Anonymous: {true, false, false},
 		Hidden: {false, false, false}, Unavailable: {false, false, false},
 	} {
 		g := NewWithT(t)

@@ -599,6 +599,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: confirm
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: contactRefused
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
     - name: declined
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
@@ -611,6 +614,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: locale
       type:
         scalar: string
+    - name: numberAnonymous
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
     - name: numberHidden
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
@@ -624,6 +630,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
     - name: textChanged
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: textRefused
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
     - name: unknown

@@ -40,6 +40,16 @@ type TextsApplyConfiguration struct {
 	TextChanged *apiv1alpha1.Text `json:"textChanged,omitempty"`
 	// tapRefused is sent when a button is no longer valid.
 	TapRefused *apiv1alpha1.Text `json:"tapRefused,omitempty"`
+	// textRefused is sent once for each request when its code came in an edited
+	// or forwarded message, or below a picture. It should say who asks, and that
+	// users to whom someone else sent this can ignore it.
+	TextRefused *apiv1alpha1.Text `json:"textRefused,omitempty"`
+	// contactRefused is sent once for each request when a user shared a contact
+	// that is not their own. The same holds for it.
+	ContactRefused *apiv1alpha1.Text `json:"contactRefused,omitempty"`
+	// numberAnonymous is sent once for each request when a Telegram user shared a
+	// number that is no telephone line (+888). The same holds for it.
+	NumberAnonymous *apiv1alpha1.Text `json:"numberAnonymous,omitempty"`
 	// echoQuestion asks the claimed number, if hiddenNumbers is Echo.
 	EchoQuestion *apiv1alpha1.Text `json:"echoQuestion,omitempty"`
 	// declined is sent after "Not me".
@@ -145,6 +155,30 @@ func (b *TextsApplyConfiguration) WithTextChanged(value apiv1alpha1.Text) *Texts
 // If called multiple times, the TapRefused field is set to the value of the last call.
 func (b *TextsApplyConfiguration) WithTapRefused(value apiv1alpha1.Text) *TextsApplyConfiguration {
 	b.TapRefused = &value
+	return b
+}
+
+// WithTextRefused sets the TextRefused field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TextRefused field is set to the value of the last call.
+func (b *TextsApplyConfiguration) WithTextRefused(value apiv1alpha1.Text) *TextsApplyConfiguration {
+	b.TextRefused = &value
+	return b
+}
+
+// WithContactRefused sets the ContactRefused field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ContactRefused field is set to the value of the last call.
+func (b *TextsApplyConfiguration) WithContactRefused(value apiv1alpha1.Text) *TextsApplyConfiguration {
+	b.ContactRefused = &value
+	return b
+}
+
+// WithNumberAnonymous sets the NumberAnonymous field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NumberAnonymous field is set to the value of the last call.
+func (b *TextsApplyConfiguration) WithNumberAnonymous(value apiv1alpha1.Text) *TextsApplyConfiguration {
+	b.NumberAnonymous = &value
 	return b
 }
 
