@@ -137,6 +137,20 @@ func signedAttacks() []Attack {
 			v.Messages[0].Context = &waContext{FrequentlyForwarded: true}
 			return v
 		}),
+		signed("edited-text", "has the victim edit an earlier message into the text", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			m := &v.Messages[0]
+			m.Edit = &waEdit{newWAMID(), waEdited{"text", m.Text}}
+			m.Type, m.Text = "edit", nil
+			return v
+		}),
+		signed("captioned-text", "has the victim send the text below a picture", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			m := &v.Messages[0]
+			m.Image = &waImage{m.Text.Body, "image/jpeg", "81d3bd8a8db4868c9520ed47186e8b7c5789e61ff79f7f834be6950b808a90d3", "2754859441498128"}
+			m.Type, m.Text = "image", nil
+			return v
+		}),
 		signed("group-text", "has the victim write it in a group with the business", func(a *assault, b *business) waValue {
 			v := a.asVictim(b)
 			v.Messages[0].GroupID = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"

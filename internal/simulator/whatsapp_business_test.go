@@ -199,7 +199,7 @@ func TestBusinessAccount_canBeAskedForFirst(t *testing.T) {
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/accounts", "")["whatsapp"]).To(ConsistOf(Equal(map[string]any{
 		"phoneNumberID": "1234567890", "businessAccountID": waba, "number": "4915112345670",
 		"subscribed": true, "otherApp": false, "token": "full", "billable": true, "category": "service",
-		"windowByBSUIDOnly": false, "numberAfterMessage": false, "sendFailures": "status",
+		"windowByBSUIDOnly": false, "numberAfterMessage": false, "sendFailures": "status", "failWith": 0.0,
 	})))
 	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{waba})))
 	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers?fields=color", "")

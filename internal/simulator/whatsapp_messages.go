@@ -145,6 +145,9 @@ func (wa *whatsApp) findRecipient(b *business, digits, userID string) *user {
 // findOpenChat returns the chat in which a message is shown, or why it cannot be delivered: a business may write within 24 hours
 // after the user wrote to it. The lock is held.
 func (wa *whatsApp) findOpenChat(b *business, u *user, m *outgoing) (*chat, *waError) {
+	if *b.FailWith != 0 {
+		return nil, newWAError(*b.FailWith, "Message not delivered", "The account fails every message with this code.")
+	}
 	if u == nil {
 		return nil, newWAError(131026, "Message undeliverable", "Message Undeliverable.")
 	}

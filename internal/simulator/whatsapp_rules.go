@@ -28,6 +28,9 @@ type WhatsAppRules struct {
 	NumberAfterMessage *bool `json:"numberAfterMessage,omitempty"`
 	// SendFailures is how a message that cannot be delivered fails: by FailByStatus, as usual, or by FailByAnswer.
 	SendFailures string `json:"sendFailures,omitempty"`
+	// FailWith is the code with which every message fails, such as 131030 for a number that is not in the list of Meta's test number;
+	// 0, as if never set, for none.
+	FailWith *int `json:"failWith,omitempty"`
 }
 
 // What an access token may do with the business account of its number.
@@ -55,7 +58,7 @@ const (
 func defaultRules() WhatsAppRules {
 	return WhatsAppRules{
 		Subscribed: new(true), OtherApp: new(false), Token: TokenFull, Billable: new(true), Category: "service",
-		WindowByBSUIDOnly: new(false), NumberAfterMessage: new(false), SendFailures: FailByStatus,
+		WindowByBSUIDOnly: new(false), NumberAfterMessage: new(false), SendFailures: FailByStatus, FailWith: new(0),
 	}
 }
 
@@ -88,4 +91,5 @@ func (r *WhatsAppRules) changeRules(to WhatsAppRules) {
 	r.WindowByBSUIDOnly = cmp.Or(to.WindowByBSUIDOnly, r.WindowByBSUIDOnly)
 	r.NumberAfterMessage = cmp.Or(to.NumberAfterMessage, r.NumberAfterMessage)
 	r.SendFailures = cmp.Or(to.SendFailures, r.SendFailures)
+	r.FailWith = cmp.Or(to.FailWith, r.FailWith)
 }

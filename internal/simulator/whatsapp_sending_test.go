@@ -193,6 +193,18 @@ func TestSend_failuresAreStatusesUnlessTheyAreAnswers(t *testing.T) {
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(3), "the answer was all that came of it")
 }
 
+func TestSend_failsWithTheCodeOfTheAccount(t *testing.T) {
+	w, c := registered(t)
+	w.writeAs("1")
+	w.changeAccount(`{"failWith": 131030}`)
+	w.sendMessage(http.StatusOK, newText(adaNumber))
+	w.Eventually(c.statusesByName).WithTimeout(patience).Should(HaveKeyWithValue("failed", HaveField("Errors", ConsistOf(HaveField("Code", 131030)))))
+	w.changeAccount(`{"sendFailures": "answer"}`)
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText(adaNumber))).To(failsWith(131030))
+	w.changeAccount(`{"failWith": 0}`)
+	w.sendMessage(http.StatusOK, newText(adaNumber))
+}
+
 func TestSend_failedStatusesHaveMetasShape(t *testing.T) {
 	for to, golden := range map[string]string{adaNumber: "status_failed_window", "4915100000000": "status_failed_undeliverable"} {
 		w, c := registered(t)

@@ -68,6 +68,22 @@ type (
 
 		Interactive *waInteractive `json:"interactive,omitempty"`
 		Button      *waButton      `json:"button,omitempty"`
+		Image       *waImage       `json:"image,omitempty"`
+		Edit        *waEdit        `json:"edit,omitempty"`
+	}
+	waImage struct {
+		Caption string `json:"caption,omitempty"`
+		Type    string `json:"mime_type"`
+		SHA256  string `json:"sha256"`
+		ID      string `json:"id"`
+	}
+	waEdit struct {
+		OriginalID string   `json:"original_message_id"`
+		Message    waEdited `json:"message"`
+	}
+	waEdited struct {
+		Type string  `json:"type"`
+		Text *waText `json:"text,omitempty"`
 	}
 	waInteractive struct {
 		Type  string       `json:"type"`

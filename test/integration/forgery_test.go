@@ -229,7 +229,7 @@ var _ = Describe("A forgery", func() {
 			}
 			Expect(now.ResourceVersion).To(Equal(stored), a.Name)
 		}
-		Expect(hints).To(BeNumerically("<=", 3))
+		Expect(hints).To(BeNumerically("<=", 5))
 		s.verifyByOwner(ctx, victim, id, link)
 		Eventually(s.receiver.deliveries).WithContext(ctx).Should(HaveLen(1), "one event, for the owner")
 	}, SpecTimeout(hang))
