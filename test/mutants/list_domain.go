@@ -188,8 +188,13 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "hint-written-each-time", Promise: "proof.md 11: stored once per kind and request",
-		Symbol: "verification.(*Request).addHint", Old: "return h.Kind == kind", New: "return false && h.Kind == kind",
+		Symbol: "verification.(*Request).hasHint", Old: "return h.Kind == kind", New: "return false && h.Kind == kind",
 		Suite: "domain", Test: "TestReceive_storesAHint",
+	},
+	{
+		Name: "lost-question-of-an-echo-is-shown", Promise: "proof.md 11: the hint of an echo is the same whatever Graph answered",
+		Symbol: "verification.(*Request).hintOfLostQuestion", Old: "r.Contacts[i].Kind == ContactEcho, ", New: "",
+		Suite: "domain", Test: "TestHintOfLostQuestion",
 	},
 	{
 		Name: "attempt-of-an-earlier-event", Promise: "proof.md 11: same schedule and ledger for each event",

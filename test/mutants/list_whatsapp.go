@@ -76,6 +76,11 @@ var whatsappAccountMutants = []Mutant{
 		Suite: "postgres", Test: "Activity reads neither",
 	},
 	{
+		Name: "whatsapp-each-refusal-answered", Promise: "proof.md 11: a refused message is answered with the write that stores its hint",
+		Symbol: "whatsapp.(*delivery).replyToRefusal", Old: "receipt.Hinted && ", New: "",
+		Suite: "whatsapp", Test: "TestRefused_texts|TestRefused_junk",
+	},
+	{
 		Name: "session-codes-not-sent-again", Promise: "proof.md 13: if the reply cannot be sent: 5xx, the platform delivers again",
 		Symbol: "whatsapp.(*delivery).sendPrompt", Old: "d.hook.prompted.Undo(binding, requestID)", New: "",
 		Suite: "whatsapp", Test: "TestSession_replyFails",
