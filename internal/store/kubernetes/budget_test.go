@@ -561,7 +561,7 @@ var _ = Describe("The size of objects", func() {
 			size(ctx, what+", between attempts", id)
 			update(ctx, id, attempt(true))
 			whole, _ := size(ctx, what+", delivered", id)
-			Expect(whole).To(BeNumerically("<", 4096), "eight senders of one code are an attack or a test")
+			Expect(whole).To(BeNumerically("<", 4608), "eight senders of one code are an attack or a test")
 		}
 	})
 })
