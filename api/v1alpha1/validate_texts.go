@@ -39,7 +39,8 @@ func (t *Texts) validateFields(path *field.Path) field.ErrorList {
 	}{
 		{"verified", t.Verified}, {"wrongNumber", t.WrongNumber}, {"expired", t.Expired}, {"unknown", t.Unknown},
 		{"shareContact", t.ShareContact}, {"numberHidden", t.NumberHidden}, {"confirm", t.Confirm}, {"textChanged", t.TextChanged},
-		{"tapRefused", t.TapRefused}, {"echoQuestion", t.EchoQuestion}, {"declined", t.Declined},
+		{"tapRefused", t.TapRefused}, {"textRefused", t.TextRefused}, {"contactRefused", t.ContactRefused},
+		{"numberAnonymous", t.NumberAnonymous}, {"echoQuestion", t.EchoQuestion}, {"declined", t.Declined},
 	} {
 		errs = append(errs, textsRule.checkOptional(path.Child(text.name), string(text.value))...)
 	}
