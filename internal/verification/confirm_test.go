@@ -51,6 +51,35 @@ func TestReceive_theTextThatWasPrepared(t *testing.T) {
 	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
 }
 
+// TestReceive_aPastedLinkIsAskedAbout, also where nothing in it is encoded, and verifies by the answer alone.
+func TestReceive_aPastedLinkIsAskedAbout(t *testing.T) {
+	const encoded, readable = "I%20confirm%20my%20number%20to%20Ada.%20Code%3A%20CODE", "I confirm my number to Ada. Code: CODE"
+	for name, text := range map[string]string{
+		"wa.me":                                 "https://wa.me/15550001111?text=" + encoded,
+		"wa.me, readable":                       "https://wa.me/15550001111?text=" + readable,
+		"wa.me, readable, without a scheme":     "wa.me/15550001111?text=" + readable,
+		"api.whatsapp.com":                      "https://api.whatsapp.com/send?phone=15550001111&text=" + encoded,
+		"api.whatsapp.com, with spaces as plus": "https://api.whatsapp.com/send/?phone=15550001111&text=" + strings.ReplaceAll(encoded, "%20", "+"),
+		"of another number":                     "https://wa.me/15559999999?text=" + encoded,
+		"beside the prepared text":              readable + " https://wa.me/1?text=x",
+		"the draft alone, encoded":              encoded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			in := w.initiation()
+			in.DisplayName = "Ada"
+			made := w.start(in)
+			outcome, request := w.receive(w.strict(made.Code, text, "one"))
+			w.Expect(outcome).To(Equal(verification.OutcomeNeedConfirmation))
+			w.Expect(request.Phase).To(Equal(verification.Pending))
+			receipt, err := w.service.Confirm(t.Context(), made.Request.ID, w.message(made.Code, "+4915112345678").Evidence,
+				func(binding string) bool { return binding == "one" }, successOnly)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
+		})
+	}
+}
+
 // TestReceive_asksNobodyElse: whom another number belongs to is not asked for it, and uses nothing up.
 func TestReceive_asksNobodyElse(t *testing.T) {
 	w := newWorld(t)

@@ -1,13 +1,26 @@
 package verification
 
-import "unicode"
+import (
+	"net/url"
+	"strings"
+	"unicode"
+)
 
-// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
-const maxExtractRunes = 4096
+const (
+	// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
+	maxExtractRunes = 4096
+
+	// linkDraft stands before the text in a link that opens a chat: wa.me/NUMBER?text=, api.whatsapp.com/send?phone=NUMBER&text=.
+	linkDraft = "text="
+
+	// keyboardHyphens are what keyboards write for a hyphen, beside the dashes of Unicode: the minus sign, the prolonged sound mark
+	// and the middle dot of Japanese ones in both widths, the middle dot, and bullets.
+	keyboardHyphens = "−ーｰ・･·•⁃"
+)
 
 // Extract returns the code in a free text, and false if there is none. It tolerates what messengers, keyboards and people
 // do to a text: any case, spaces, line breaks, hyphens and dashes between symbols, invisible characters, full-width forms,
-// and words in any language around the code. A code must begin and end where a word does.
+// percent-encoding, and words in any language around the code. A code must begin and end where a word does.
 //
 // Of several codes the last one counts, so a text leads to one request and costs one read. Words can pass for a code by
 // chance, and those of the prepared text, which are always the same, stand before its code.
@@ -17,7 +30,7 @@ func (space CodeSpace) Extract(text string) (Code, bool) {
 		scanner wordScanner
 	)
 	runes := 0
-	for _, r := range text {
+	for _, r := range decodeLinks(text) {
 		if runes++; runes > maxExtractRunes {
 			return codeOrNone(last)
 		}
@@ -33,6 +46,31 @@ func (space CodeSpace) Extract(text string) (Code, bool) {
 		}
 	}
 	return codeOrNone(space.laterCode(last, scanner.endWord()))
+}
+
+// decodeLinks returns the searched part of a text with the percent-encoding of each word undone, once: users paste the link in place of
+// its text. Whose link it is does not matter, because the check symbols of a code name its project.
+func decodeLinks(text string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	words := strings.Fields(firstRunes(text, maxExtractRunes))
+	for i, word := range words {
+		if decoded, err := url.PathUnescape(word); err == nil {
+			words[i] = decoded
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// firstRunes returns the first n characters of a text.
+func firstRunes(text string, n int) string {
+	for at := range text {
+		if n--; n < 0 {
+			return text[:at]
+		}
+	}
+	return text
 }
 
 // laterCode returns candidate if it is a code of this project, else last.
@@ -105,7 +143,7 @@ func classifyRune(r rune) (runeKind, byte) {
 		}
 	}
 	switch {
-	case unicode.IsSpace(r), unicode.In(r, unicode.Pd, unicode.Zs), r == '_', r == '−':
+	case unicode.IsSpace(r), unicode.In(r, unicode.Pd, unicode.Zs), r == '_', strings.ContainsRune(keyboardHyphens, r):
 		return runeSeparator, 0
 	case unicode.In(r, unicode.Cf, unicode.Mn): // zero-width, bidi marks, soft hyphen, variation selectors
 		return runeIgnored, 0

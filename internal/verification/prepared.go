@@ -13,6 +13,9 @@ import (
 // signature, not for another message.
 const MaxOtherCharacters = 40
 
+// prolongedSound is a letter of Japanese names, and what Japanese keyboards write for a hyphen: it is that after ASCII.
+const prolongedSound = 'ー'
+
 // HoldsPrepared reports whether a message holds one of the texts that were prepared, in one piece, and at most MaxOtherCharacters
 // others. What keyboards and messengers change by themselves does not count, on either side: case, spaces and line breaks,
 // punctuation, quotes and dashes, invisible characters, and the forms of one character. Emoji are characters.
@@ -35,8 +38,18 @@ func HoldsPrepared(message string, prepared iter.Seq[string]) bool {
 
 // comparableText returns the characters of a text that count in a comparison.
 func comparableText(text string) string {
+	var before rune
 	// Again after the forms are unified, because some of them hold spaces and punctuation.
-	return strings.Map(comparableRune, norm.NFKC.String(strings.Map(countedRune, text)))
+	return strings.Map(func(r rune) rune {
+		r = comparableRune(r)
+		if r == prolongedSound && before < utf8.RuneSelf {
+			return -1
+		}
+		if r >= 0 {
+			before = r
+		}
+		return r
+	}, norm.NFKC.String(strings.Map(countedRune, text)))
 }
 
 // comparableRune folds case, and the letters that stand for digits in a code.

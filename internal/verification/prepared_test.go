@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,12 @@ func TestHoldsPrepared(t *testing.T) {
 		"no spaces":                      {replaced(" ", ""), true},
 		"en dashes":                      {replaced("-", "–"), true},
 		"minus signs":                    {replaced("-", "−"), true},
+		"prolonged sound marks":          {replaced("-", "ー"), true},
+		"the same in half width":         {replaced("-", "ｰ"), true},
+		"middle dots":                    {replaced("-", "·"), true},
+		"katakana middle dots":           {replaced("-", "・"), true},
+		"bullets":                        {replaced("-", "•"), true},
+		"hyphen bullets":                 {replaced("-", "⁃"), true},
 		"direction marks":                {"\u200f\u2067" + prepared + "\u2069\u200e", true},
 		"zero-width characters":          {strings.Join(strings.Split(prepared, " "), " \u200b\ufeff"), true},
 		"soft hyphens":                   {replaced("confirm", "con\u00adfirm"), true},
@@ -69,6 +76,9 @@ func TestHoldsPrepared(t *testing.T) {
 		"the parts in disorder": {"Code: " + code + " I confirm my phone number to Ada's Café. I asked for this myself and send it to nobody else.", false},
 		"another code":          {replaced("H9YN", "H9YM"), false},
 		"an emoji inside":       {replaced("phone", "☎phone"), false},
+		"percent-encoded":       {url.PathEscape(prepared), false},
+		"form-encoded":          {url.QueryEscape(prepared), false},
+		"Cyrillic letters":      {replaced("SRF7-H9YN", "SRF7-Н9YN"), false},
 		"translated":            {"Ich bestätige Ada's Café meine Telefonnummer. Code: " + code, false},
 		"empty":                 {"", false},
 		"megabytes":             {prepared + strings.Repeat(" ", 1<<20), false},
@@ -85,6 +95,10 @@ func TestHoldsPrepared(t *testing.T) {
 		g.Expect(holdsPrepared(text, text)).To(BeTrue(), name)
 		g.Expect(holdsPrepared(strings.ReplaceAll(text, " ", "\u202f"), text)).To(BeTrue(), name)
 	}
+	beer := "I confirm my phone number to ビール. Code: " + code
+	g.Expect(holdsPrepared(strings.ReplaceAll(beer, "-", "ー"), beer)).To(BeTrue())
+	g.Expect(holdsPrepared(strings.ReplaceAll(beer, "ー", "ｰ"), beer)).To(BeTrue(), "the width of a letter")
+	g.Expect(holdsPrepared(strings.ReplaceAll(beer, "ー", ""), beer)).To(BeFalse(), "in a name it is a letter: a building is no beer")
 }
 
 func FuzzHoldsPrepared(f *testing.F) {

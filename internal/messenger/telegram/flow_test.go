@@ -39,6 +39,22 @@ func TestFlow_aWrongSenderFirst(t *testing.T) {
 	}
 }
 
+// TestFlow_pastedLinks: a link that is sent in place of being opened leads to the question for the contact, whichever bot it names.
+func TestFlow_pastedLinks(t *testing.T) {
+	for link, want := range map[string]messenger.Outcome{
+		"https://t.me/example_shop_bot?start=" + goldenCode:          messenger.OutcomeNeedContact,
+		"t.me/another_bot?start=" + goldenCode:                       messenger.OutcomeNeedContact,
+		"https://wa.me/15550001111?text=Code%3A%20" + goldenCode:     messenger.OutcomeNeedContact,
+		"https://t.me/example_shop_bot?start=" + goldenCode[:18]:     messenger.OutcomeNoCode,
+		"https://wa.me/15550001111?text=Code%253A%2520" + goldenCode: messenger.OutcomeNoCode,
+	} {
+		w := newWorld(t)
+		id := w.initiate("golden").Request.ID
+		w.Expect(w.accept(w.update(1, user, link))).To(Equal(want), link)
+		w.Expect(w.phase(id)).To(Equal(verification.Pending))
+	}
+}
+
 // TestFlow_ofTwoCodesTheLatest is one user with two requests, whose contact reaches another replica.
 func TestFlow_ofTwoCodesTheLatest(t *testing.T) {
 	w := newWorld(t)

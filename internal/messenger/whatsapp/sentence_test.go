@@ -62,6 +62,7 @@ func TestHook_relayedLinks(t *testing.T) {
 		"a parcel":                 {"Please release my parcel no. " + firstCode, messenger.OutcomeNeedConfirmation},
 		"a bare code":              {firstCode, messenger.OutcomeNeedConfirmation},
 		"another project's name":   {strings.ReplaceAll(prepared, "Ada's Books", "Parcels Ltd"), messenger.OutcomeNeedConfirmation},
+		"the link itself":          {Link("+"+businessNumber, prepared), messenger.OutcomeNeedConfirmation},
 		"hidden in a longer story": {"I would like to have my parcel released to my neighbour. " + prepared, messenger.OutcomeNeedConfirmation},
 	} {
 		t.Run(name, func(t *testing.T) {
