@@ -25,6 +25,8 @@ const (
 	ReplyLimited  = "limited"
 	// ReplySuppressed is a reply that the project does not want sent.
 	ReplySuppressed = "suppressed"
+	// ReplyBacklog is a reply to a stranger whose message is older than any request that lives.
+	ReplyBacklog = "backlog"
 )
 
 // The results of requests to the callback.
@@ -53,7 +55,8 @@ func NewMetrics(method verification.Method, registerer prometheus.Registerer) (*
 	m := &Metrics{
 		Messages: counter("phoneproof_messages_total", "Messages and other parts of authentic posts of a messenger, by outcome.", "outcome"),
 		Replies: counter("phoneproof_replies_total",
-			"Replies and prompts to users: sent, refused, failed, dropped (queue full), repeated, limited, suppressed (by the project).",
+			"Replies and prompts to users: sent, refused, failed, dropped (queue full), repeated, limited, suppressed (by the project), "+
+				"backlog (to a stranger's old message).",
 			"result"),
 		Requests: counter("phoneproof_callback_requests_total", "Requests to the callback of a messenger, by result.", "result"),
 	}

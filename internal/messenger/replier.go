@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // ReplyPolicy is how the outcome of a message is answered.
@@ -82,14 +84,26 @@ func NewReplier(c clock.PassiveClock, log logr.Logger, metrics *Metrics) *Replie
 	return r
 }
 
-// PolicyOf returns how an outcome is answered in a project with that policy. A reply that the policy suppresses is counted.
-func (r *Replier) PolicyOf(send SendPolicy, o Outcome) ReplyPolicy {
+// PolicyOf returns how the outcome of a message that was sent at sentAt is answered in a project with that policy. A reply that is left
+// out is counted.
+func (r *Replier) PolicyOf(send SendPolicy, o Outcome, sentAt time.Time) ReplyPolicy {
 	policy := PolicyOf(o)
-	if policy == NoReply || send.allowsReply(o) {
-		return policy
+	switch {
+	case policy == NoReply:
+	case !send.allowsReply(o):
+		policy = NoReply
+		r.countReply(ReplySuppressed)
+	case isBacklog(o, r.clock.Now().Sub(sentAt)):
+		policy = NoReply
+		r.countReply(ReplyBacklog)
 	}
-	r.countReply(ReplySuppressed)
-	return NoReply
+	return policy
+}
+
+// isBacklog reports whether a message of that age was for no request that is known, and can be for none that lives: it waited at the
+// platform, perhaps since before the account was ours. Its sender would be surprised by an answer.
+func isBacklog(o Outcome, age time.Duration) bool {
+	return age > verification.MaxTTL && (o == OutcomeTapRefused || PolicyOf(o) == ReplyToStranger)
 }
 
 // Reply answers a user.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
@@ -98,11 +99,37 @@ func TestReplier_policyOf(t *testing.T) {
 		r, counted := newReplier(t)
 		suppressed := 0.0
 		for o, answered := range want {
-			g.Expect(r.PolicyOf(policy, o)).To(Equal(answered), "policy %d: %s", policy, o)
+			g.Expect(r.PolicyOf(policy, o, begin)).To(Equal(answered), "policy %d: %s", policy, o)
 			if answered != PolicyOf(o) {
 				suppressed++
 			}
 		}
 		g.Expect(counted(ReplySuppressed)).To(Equal(suppressed))
+	}
+}
+
+// TestReplier_backlog: strangers get no answer to what waited at the platform for longer than any request lives. Users of stored
+// requests do.
+func TestReplier_backlog(t *testing.T) {
+	const old, fresh = verification.MaxTTL + time.Second, verification.MaxTTL
+	for o, want := range map[Outcome]map[time.Duration]ReplyPolicy{
+		OutcomeNoCode:      {old: NoReply, fresh: ReplyToStranger, -time.Hour: ReplyToStranger, 7 * 24 * time.Hour: NoReply},
+		OutcomeUnknownCode: {old: NoReply, fresh: ReplyToStranger},
+		OutcomeOtherType:   {old: NoReply, fresh: ReplyToStranger},
+		OutcomeForwarded:   {old: NoReply, fresh: ReplyToStranger},
+		OutcomeWrongMethod: {old: NoReply, fresh: ReplyToStranger},
+		OutcomeTapRefused:  {old: NoReply, fresh: ReplyToUser},
+		OutcomeTooLate:     {old: ReplyToUser, fresh: ReplyToUser, 7 * 24 * time.Hour: ReplyToUser},
+		OutcomeVerified:    {old: ReplyToUser},
+		OutcomeDeclined:    {old: ReplyToUser},
+	} {
+		g := NewWithT(t)
+		for age, answered := range want {
+			r, counted := newReplier(t)
+			g.Expect(r.PolicyOf(SendAlways, o, begin.Add(-age))).To(Equal(answered), "%s, %s old", o, age)
+			g.Expect(counted(ReplyBacklog) > 0).To(Equal(answered == NoReply), "%s, %s old", o, age)
+			g.Expect(r.PolicyOf(SendNever, o, begin.Add(-age))).To(Equal(NoReply))
+			g.Expect(counted(ReplySuppressed)).To(Equal(1.0), "what the project does not want counts as that")
+		}
 	}
 }

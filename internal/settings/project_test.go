@@ -99,6 +99,17 @@ func TestFromProject_smallest(t *testing.T) {
 	g.Expect(s.EventPolicy()).To(Equal(verification.EventsOff))
 }
 
+// TestFromProject_longestTTL: no project's requests live longer than the messengers count on.
+func TestFromProject_longestTTL(t *testing.T) {
+	g := NewWithT(t)
+	p := newProject()
+	p.Spec.Request.TTL = verifyv1.DurationOf(verification.MaxTTL)
+	g.Expect(p.Validate()).To(BeEmpty())
+	g.Expect(settingsOf(p, newValues()).TTL).To(Equal(verification.MaxTTL))
+	p.Spec.Request.TTL = verifyv1.DurationOf(verification.MaxTTL + time.Second)
+	g.Expect(p.Validate()).NotTo(BeEmpty())
+}
+
 func TestFromProject_postgresql(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()

@@ -47,6 +47,8 @@ const (
 )
 
 const (
+	// MaxTTL is the longest spec.request.ttl.
+	MaxTTL = time.Hour
 	// ExpiryGrace is how long after expiresAt a request is still shown as PENDING: replicas whose clocks differ by
 	// less never show EXPIRED and then something else. Nothing is verified in it.
 	ExpiryGrace = 5 * time.Second

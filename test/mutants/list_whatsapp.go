@@ -125,8 +125,8 @@ var whatsappAccountMutants = []Mutant{
 	{
 		Name: "session-not-me-too-late-unanswered-on-trouble", Promise: "proof.md 13: Not me after VERIFIED says what to do",
 		Symbol: "whatsapp.(*delivery).replyTooLateToDecline",
-		Old:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeDeclined)",
-		New:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeVerified)",
+		Old:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeDeclined, from.sentAt)",
+		New:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeVerified, from.sentAt)",
 		Suite:  "whatsapp", Test: "TestSession_notMeTooLate",
 	},
 	{

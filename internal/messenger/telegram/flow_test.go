@@ -369,6 +369,31 @@ func TestReplies_ofStrangers(t *testing.T) {
 	w.Expect(w.replied(messenger.ReplySent)).To(BeEquivalentTo(3))
 }
 
+// TestReplies_ofABacklog has messages arrive two hours late, as those to a bot do that others used before: only the user of a stored
+// request is answered, and a stranger's turn is not used up.
+func TestReplies_ofABacklog(t *testing.T) {
+	w := newWorld(t)
+	w.initiate("golden")
+	old := [][]byte{
+		w.update(1, 1, "hello"), w.update(2, 2, "/start "+otherCode), w.update(3, 3, "/help"), w.contactUpdate(4, 4, strangerPhone),
+		w.update(5, user, "/start "+goldenCode),
+	}
+	w.later(2 * time.Hour)
+	for _, update := range old {
+		w.accept(update)
+		w.flush()
+		w.later(time.Second)
+	}
+	sent := w.api.got("sendMessage")
+	w.Expect(sent).To(HaveLen(1))
+	w.Expect(readText(t, sent[0])).To(Equal(textExpired))
+	w.accept(w.update(6, 1, "hello"))
+	w.flush()
+	sent = w.api.got("sendMessage")
+	w.Expect(sent).To(HaveLen(2))
+	w.Expect(readText(t, sent[1])).To(Equal(textUnknown))
+}
+
 // TestReplies_areBestEffort: a full queue, a user who blocked the bot, a Bot API that is away.
 func TestReplies_areBestEffort(t *testing.T) {
 	w := newWorld(t)

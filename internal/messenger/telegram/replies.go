@@ -26,7 +26,7 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 	if tooLateToDecline {
 		answered = messenger.OutcomeDeclined
 	}
-	policy := c.replies.PolicyOf(s.Replies.Send, answered)
+	policy := c.replies.PolicyOf(s.Replies.Send, answered, in.sentAt)
 	switch {
 	case policy == messenger.NoReply:
 	case in.isRefused && receipt.Request.Phase == verification.Pending:

@@ -226,7 +226,7 @@ func (d *delivery) replyToOutcome(
 	if err != nil {
 		return came, err
 	}
-	policy := d.hook.replies.PolicyOf(d.settings.Replies.Send, came)
+	policy := d.hook.replies.PolicyOf(d.settings.Replies.Send, came, from.sentAt)
 	if came == messenger.OutcomeWrongMethod && policy != messenger.NoReply { // the code is that of a request, so its sender is no stranger
 		policy = messenger.ReplyToUser
 	}

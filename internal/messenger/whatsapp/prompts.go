@@ -138,7 +138,7 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 // another app secret, or who was asked long ago.
 func (d *delivery) refuseTap(from sender, tap string) messenger.Outcome {
 	const came = messenger.OutcomeTapRefused
-	if d.hook.replies.PolicyOf(d.settings.Replies.Send, came) != messenger.NoReply {
+	if d.hook.replies.PolicyOf(d.settings.Replies.Send, came, from.sentAt) != messenger.NoReply {
 		d.hook.replies.ReplyOnce(func(ctx context.Context) error {
 			text := texts.Fill(d.settings.TextsIn(d.localeOfTap(ctx, from, tap)).TapRefused, d.settings.DisplayName)
 			return d.replyWith(from, text)(ctx)

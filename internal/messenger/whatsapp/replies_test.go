@@ -99,7 +99,8 @@ func TestHook_repliesOnce(t *testing.T) {
 func TestHook_strangers(t *testing.T) {
 	f := newFixture(t)
 	post := func(from string) {
-		f.Expect(f.post(webhookOf(textOf("hello", object{"from": from}))).Code).To(Equal(http.StatusOK))
+		now := strconv.FormatInt(f.clock.Now().Unix(), 10)
+		f.Expect(f.post(webhookOf(textOf("hello", object{"from": from, "timestamp": now}))).Code).To(Equal(http.StatusOK))
 	}
 	for range 100 {
 		post(user)
@@ -118,6 +119,29 @@ func TestHook_strangers(t *testing.T) {
 	f.clock.SetTime(started.Add(24 * time.Hour))
 	post(user)
 	f.Expect(f.sendReplies()).To(HaveLen(3))
+}
+
+// TestHook_backlog has messages arrive two hours late, as those to a number do that others used before: only the user of a stored
+// request is answered, and a stranger's turn is not used up.
+func TestHook_backlog(t *testing.T) {
+	f := newFixture(t)
+	f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(2 * time.Hour))
+	for _, m := range []object{
+		textOf("hello", object{"from": "16505550000"}), textOf("K9E2-AT8B-EG10-P4EV", object{"from": "16505550001"}),
+		hidden("hello", hiddenUser), tapOf("confirm:"+secondID()+":beef", object{"from": "16505550002"}), textOf(firstCode, nil),
+	} {
+		f.Expect(f.post(webhookOf(m)).Code).To(Equal(http.StatusOK))
+	}
+	calls := f.sendReplies()
+	f.Expect(calls).To(HaveLen(1))
+	f.Expect(calls[0].text()).To(Equal(textExpired))
+	f.Expect(calls[0].Body).To(ContainSubstring(`"to":"` + user + `"`))
+	now := strconv.FormatInt(f.clock.Now().Unix(), 10)
+	f.Expect(f.post(webhookOf(textOf("hello", object{"from": "16505550000", "timestamp": now}))).Code).To(Equal(http.StatusOK))
+	calls = f.sendReplies()
+	f.Expect(calls).To(HaveLen(2))
+	f.Expect(calls[1].text()).To(Equal(textUnknown))
 }
 
 // TestHook_queueFull drops replies and goes on.

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"regexp"
+	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/redact"
@@ -19,11 +20,12 @@ var (
 type sender struct {
 	number phone.Number // zero if hidden
 	userID string       // empty if Meta reports none
+	sentAt time.Time    // when the message was sent
 }
 
 // readSender returns the sender of the message; false if it is not known.
 func (m *message) readSender() (sender, bool) {
-	var s sender
+	s := sender{sentAt: m.Timestamp.Time}
 	if userID.MatchString(m.FromUserID) {
 		s.userID = m.FromUserID
 	}

@@ -63,7 +63,7 @@ func (d *delivery) receiveNotMe(ctx context.Context, m *message, from sender, ta
 // replyTooLateToDecline replies what to do about a number that is verified already. It is trouble, so projects that answer no success
 // answer this.
 func (d *delivery) replyTooLateToDecline(from sender, r verification.Request) messenger.Outcome {
-	if d.hook.replies.PolicyOf(d.settings.Replies.Send, messenger.OutcomeDeclined) != messenger.NoReply {
+	if d.hook.replies.PolicyOf(d.settings.Replies.Send, messenger.OutcomeDeclined, from.sentAt) != messenger.NoReply {
 		d.replyAboutRequest(from, r, messenger.OutcomeVerified)
 	}
 	return messenger.OutcomeVerified
