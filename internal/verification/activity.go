@@ -1,10 +1,14 @@
 package verification
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Activity is what became of the requests of one method since a time.
 type Activity struct {
-	// Expired is how many ended as EXPIRED. A store may stop counting at MostCounted.
+	// Expired is how many ended as EXPIRED without being canceled: of those a message could no longer come. A store may stop counting
+	// at MostCounted.
 	Expired int
 	// LastHeard is the latest time of a message for any of them; zero if none came since then.
 	LastHeard time.Time
@@ -15,7 +19,7 @@ func (a *Activity) Count(r *Request, since time.Time) {
 	if r.Test {
 		return
 	}
-	if r.Phase == Expired && !r.expiredAt().Before(since) {
+	if r.Phase == Expired && !r.isCanceled() && !r.expiredAt().Before(since) {
 		a.Expired++
 	}
 	a.Hear(r, since)
@@ -26,6 +30,11 @@ func (a *Activity) Hear(r *Request, since time.Time) {
 	if heard := r.HeardAt(); !heard.Before(since) && heard.After(a.LastHeard) {
 		a.LastHeard = heard
 	}
+}
+
+// isCanceled reports whether the client, or the user on the page, ended the request.
+func (r *Request) isCanceled() bool {
+	return slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == HintCanceled })
 }
 
 // expiredAt returns when the request may be expired.

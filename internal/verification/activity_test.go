@@ -62,6 +62,12 @@ func TestActivity_count(t *testing.T) {
 		"verified at that time":         {Request{Phase: Verified, ExpiresAt: at, VerifiedAt: at}, Activity{LastHeard: at}},
 		"verified before":               {Request{Phase: Verified, ExpiresAt: at.Add(time.Hour), VerifiedAt: at.Add(-1)}, Activity{}},
 		"pending, of a sender who asks": {Request{Phase: Pending, ExpiresAt: at, Contacts: []Contact{{BoundAt: at}}}, Activity{LastHeard: at}},
+		"canceled":                      {Request{Phase: Expired, ExpiresAt: at, Hints: []Hint{{Kind: HintCanceled, At: at}}}, Activity{}},
+		"canceled, of a sender who asked": {
+			Request{Phase: Expired, ExpiresAt: at, Contacts: []Contact{{BoundAt: at}}, Hints: []Hint{{Kind: HintCanceled, At: at}}},
+			Activity{LastHeard: at}},
+		"ended by wrong codes": {
+			Request{Phase: Expired, ExpiresAt: at, ProvenAt: at, Hints: []Hint{{Kind: HintWrongCode, At: at}}}, Activity{Expired: 1, LastHeard: at}},
 		"expired, of a sender who asked": {
 			Request{Phase: Expired, ExpiresAt: at, Contacts: []Contact{{BoundAt: at}}}, Activity{Expired: 1, LastHeard: at}},
 	} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +30,7 @@ func (r *Request) CancelByClient(now time.Time, wanted EventKinds) error {
 	switch {
 	case r.Phase == Verified:
 		return ErrFinal
-	case slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == HintCanceled }):
+	case r.isCanceled():
 		return ErrUnchanged
 	case r.Phase == Expired || r.hasLapsed(now):
 		return ErrOutOfTime

@@ -10,6 +10,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
+// expiredUncanceled selects the requests that Activity.Expired counts: the text of hints has their kinds in quotes.
+const expiredUncanceled = `phase = 'EXPIRED' AND expires_at >= $4::timestamptz AND hints NOT LIKE '%"CANCELED"%'`
+
 // sqlActivity reads the latest finished requests from their range of the index, up to a limit, and as many open ones. The first four rows
 // sum up those that expired, or were proven or verified; each of the others has the contacts, hints and client data of one that was not
 // verified.
@@ -27,10 +30,10 @@ var sqlActivity = `WITH finished AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
 		FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $5
 	)
-	SELECT count(*) FILTER (WHERE phase = 'EXPIRED' AND expires_at >= $4::timestamptz),
+	SELECT count(*) FILTER (WHERE ` + expiredUncanceled + `),
 			max(coalesce(proven_at, verified_at)), '', '', ''
 		FROM finished WHERE method = $2
-	UNION ALL SELECT count(*) FILTER (WHERE phase = 'EXPIRED' AND expires_at >= $4::timestamptz),
+	UNION ALL SELECT count(*) FILTER (WHERE ` + expiredUncanceled + `),
 			max(coalesce(proven_at, verified_at)), '', '', ''
 		FROM undelivered WHERE method = $2
 	UNION ALL SELECT 0, max(proven_at), '', '', '' FROM pending WHERE method = $2

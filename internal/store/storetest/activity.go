@@ -44,6 +44,11 @@ func confirmProven(wanted verification.EventKinds) mutation {
 // cancelRequest is the mutation for a user who gives up on the page.
 func cancelRequest(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) }
 
+// cancelByClient is the mutation for a client that needs the request no longer.
+func cancelByClient(wanted verification.EventKinds) mutation {
+	return func(r *verification.Request, now time.Time) error { return r.CancelByClient(now, wanted) }
+}
+
 func (t *trial) newForWhatsApp() verification.New {
 	n := t.newCreation()
 	n.Method = verification.WhatsApp
@@ -131,7 +136,11 @@ func reportsLastMessage(ctx context.Context, t *trial) {
 		{"confirmed", 4, true, session, whatsApp, []mutation{verifyClaimed(false), confirmProven(0)}},
 		{"confirmed, its event due", 4, true, session, whatsAppFirst, []mutation{verifyByWhatsApp, confirmProven(allEvents)}},
 		{"proven, and expired", 5, true, session, whatsApp, []mutation{verifyClaimed(false), expireRequest}},
-		{"canceled unheard", 6, false, session, whatsApp, []mutation{cancelRequest}},
+		{"canceled on the page", 5, false, session, whatsApp, []mutation{cancelRequest}},
+		{"canceled by its client", 5, false, possession, whatsApp, []mutation{cancelByClient(0)}},
+		{"canceled by its client, its event due", 5, false, possession, whatsApp, []mutation{cancelByClient(allEvents)}},
+		{"canceled after it was bound", 5, true, possession, whatsApp, []mutation{bindSender("greta"), cancelByClient(0)}},
+		{"expired unheard, after those", 6, false, possession, whatsApp, []mutation{expireRequest}},
 	} {
 		n := t.newCreation()
 		n.Terms.Level = step.level
