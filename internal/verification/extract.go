@@ -29,11 +29,7 @@ func (space CodeSpace) Extract(text string) (Code, bool) {
 		last    *symbols
 		scanner wordScanner
 	)
-	runes := 0
-	for _, r := range decodeLinks(text) {
-		if runes++; runes > maxExtractRunes {
-			return codeOrNone(last)
-		}
+	for _, r := range decodeLinks(firstRunes(text, maxExtractRunes)) {
 		switch kind, symbol := classifyRune(r); kind {
 		case runeSymbol:
 			scanner.add(symbol)
@@ -45,16 +41,19 @@ func (space CodeSpace) Extract(text string) (Code, bool) {
 			scanner.reset()
 		}
 	}
-	return codeOrNone(space.laterCode(last, scanner.endWord()))
+	if last = space.laterCode(last, scanner.endWord()); last == nil {
+		return Code{}, false
+	}
+	return newCode(*last), true
 }
 
-// decodeLinks returns the searched part of a text with the percent-encoding of each word undone, once: users paste the link in place of
-// its text. Whose link it is does not matter, because the check symbols of a code name its project.
+// decodeLinks returns a text with the percent-encoding of each word undone, once: users paste the link in place of its text. Whose
+// link it is does not matter, because the check symbols of a code name its project.
 func decodeLinks(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
-	words := strings.Fields(firstRunes(text, maxExtractRunes))
+	words := strings.Fields(text)
 	for i, word := range words {
 		if decoded, err := url.PathUnescape(word); err == nil {
 			words[i] = decoded
@@ -79,13 +78,6 @@ func (space CodeSpace) laterCode(last, candidate *symbols) *symbols {
 		return last
 	}
 	return candidate
-}
-
-func codeOrNone(found *symbols) (Code, bool) {
-	if found == nil {
-		return Code{}, false
-	}
-	return newCode(*found), true
 }
 
 // wordScanner remembers the last 16 symbols and at which of them a word began. A candidate is a sequence of whole words
