@@ -108,7 +108,7 @@ func (d *delivery) replyToRefusal(
 	to sender, refused messenger.Outcome, receipt verification.Receipt, err error, text func(*texts.Texts) string,
 ) (messenger.Outcome, error) {
 	came, err := messenger.OutcomeOfRefusal(refused, receipt, err)
-	if receipt.Hinted && d.hook.replies.PolicyOf(d.settings.Replies.Send, refused) != messenger.NoReply {
+	if receipt.Hinted && d.hook.replies.PolicyOf(d.settings.Replies.Send, refused, to.sentAt) != messenger.NoReply {
 		r := &receipt.Request
 		d.hook.replies.Reply(d.replyWith(to, texts.Fill(text(d.textsFor(r)), d.settings.DisplayNameOf(r))))
 	}
