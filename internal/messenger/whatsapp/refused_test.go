@@ -215,9 +215,9 @@ func TestRefused_contactsOfOthers(t *testing.T) {
 		sender  string
 		want    verification.HintKind
 	}{
-		"another user was asked":     {settings.HiddenShared, otherHidden, verification.HintAwaitingContact},
-		"the claimed number was":     {settings.HiddenEcho, hiddenUser, verification.HintAwaitingConfirmation},
-		"none, the user was told so": {settings.HiddenRefused, hiddenUser, verification.HintNumberHidden},
+		"another user was asked":      {settings.HiddenShared, otherHidden, verification.HintAwaitingContact},
+		"the claimed number was":      {settings.HiddenEcho, hiddenUser, verification.HintAwaitingConfirmation},
+		"none, and the user knows it": {settings.HiddenRefused, hiddenUser, verification.HintNumberHidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, made := newStrict(t)
