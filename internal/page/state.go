@@ -29,6 +29,17 @@ func stateOf(s *settings.Settings, r *verification.Request, method verification.
 	if about := methodOfHint(s, hint); about != "" && about != method {
 		hint = "" // a user who changes to another messenger begins anew there
 	}
+	if state := stateOfHint(hint); state != "" {
+		return state
+	}
+	if opened {
+		return view.Opened
+	}
+	return view.Ready
+}
+
+// stateOfHint returns what the page shows for the hint of an open request; empty if it shows none.
+func stateOfHint(hint verification.HintKind) view.State {
 	switch hint {
 	case verification.HintOtherNumber:
 		return view.OtherNumber
@@ -49,10 +60,7 @@ func stateOf(s *settings.Settings, r *verification.Request, method verification.
 	case "":
 	case verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode, verification.HintCanceled: // only after the end
 	}
-	if opened {
-		return view.Opened
-	}
-	return view.Ready
+	return ""
 }
 
 // progressOf returns how far a request has come. It never falls, so a replica that knows less is recognized by it.

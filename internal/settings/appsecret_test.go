@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/base64"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +53,7 @@ func TestSecrets_appSecret(t *testing.T) {
 			g := NewWithT(t)
 			values := newValues()
 			values["app"] = tc.value
-			for key, value := range tc.other {
-				values[key] = value
-			}
+			maps.Copy(values, tc.other)
 			s := settingsOf(newProject(), values)
 			g.Expect(s.WhatsApp.AppSecret.Usable()).To(Equal(tc.want == ""))
 			for _, p := range s.Problems {

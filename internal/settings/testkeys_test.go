@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/base64"
+	"maps"
 	"testing"
 	"time"
 
@@ -57,9 +58,7 @@ func TestTestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			p, values := testingProject()
-			for k, value := range tc.values {
-				values[k] = value
-			}
+			maps.Copy(values, tc.values)
 			s := settingsOf(p, values)
 			g.Expect(s.TestEventPolicy()).To(Equal(tc.want))
 			g.Expect(s.EventKinds()).To(Equal(verification.NewEventKinds(verification.EventSuccess).WithTests()))

@@ -41,7 +41,7 @@ const (
 const (
 	fieldWebhookSecret   = "spec.webhook.secretRef" //nolint:gosec // a path
 	fieldWebhookPrevious = "spec.webhook.previousSecretRef"
-	fieldWebhookTest     = "spec.webhook.testSecretRef" //nolint:gosec // a path
+	fieldWebhookTest     = "spec.webhook.testSecretRef"
 	fieldAccessToken     = "spec.whatsapp.accessTokenSecretRef"
 	fieldAppSecret       = "spec.whatsapp.appSecretRef"
 	fieldBotToken        = "spec.telegram.botTokenSecretRef" //nolint:gosec // a path

@@ -107,11 +107,8 @@ func TestExtract_pastedLinks(t *testing.T) {
 	groups := strings.Split(text, "-")
 	sentence := "I confirm my phone number to Ada's Café. Code: " + text
 	link := func(text string) string { return "https://wa.me/4915112345678?text=" + url.PathEscape(text) }
-	everyByte := func(text string) (encoded string) {
-		for _, b := range []byte(text) {
-			encoded += fmt.Sprintf("%%%02x", b)
-		}
-		return encoded
+	everyByte := func(text string) string {
+		return "%" + strings.ReplaceAll(fmt.Sprintf("% x", text), " ", "%")
 	}
 	for name, test := range map[string]struct {
 		text string

@@ -179,10 +179,11 @@ func (c *Channel) refuseContact(
 			break
 		}
 	}
-	if came, err = messenger.OutcomeOfRefusal(refused, receipt, err); err == nil {
-		c.senders.Count(now, bound[0])
+	if came, err = messenger.OutcomeOfRefusal(refused, receipt, err); err != nil {
+		return receipt, came, fmt.Errorf("refuse contact: %w", err)
 	}
-	return receipt, came, err
+	c.senders.Count(now, bound[0])
+	return receipt, came, nil
 }
 
 func (c *Channel) passToService(

@@ -3,6 +3,7 @@ package telegram
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ var refusedContacts = map[string]struct {
 func (w *world) refusedContact(name string, id, from int64) []byte {
 	w.t.Helper()
 	c := refusedContacts[name]
-	old := strings.ReplaceAll(c.old, "%d", fmt.Sprint(from))
+	old := strings.ReplaceAll(c.old, "%d", strconv.FormatInt(from, 10))
 	contact := string(w.contactUpdate(id, from, claimed))
 	w.Expect(strings.Count(contact, old)).To(Equal(1))
 	return []byte(strings.Replace(contact, old, c.new, 1))

@@ -46,7 +46,7 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 	})
 }
 
-// questionPrefix begins the reference of a question to the sender of a code: question:CODE_ID:BINDING. That of an echo is a code's id alone.
+// questionPrefix begins the reference of a question to the sender of a code, question:CODE_ID:BINDING. That of an echo is a code's id.
 const questionPrefix = "question:"
 
 // askSender is sendPrompt for a question to the sender of a code. If Meta never delivers it, whether that is answered or reported by a

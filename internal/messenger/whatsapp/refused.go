@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"fmt"
 	"encoding/json"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
@@ -108,9 +109,12 @@ func (d *delivery) replyToRefusal(
 	to sender, refused messenger.Outcome, receipt verification.Receipt, err error, text func(*texts.Texts) string,
 ) (messenger.Outcome, error) {
 	came, err := messenger.OutcomeOfRefusal(refused, receipt, err)
+	if err != nil {
+		return came, fmt.Errorf("refuse message: %w", err)
+	}
 	if receipt.Hinted && d.hook.replies.PolicyOf(d.settings.Replies.Send, refused, to.sentAt) != messenger.NoReply {
 		r := &receipt.Request
 		d.hook.replies.Reply(d.replyWith(to, texts.Fill(text(d.textsFor(r)), d.settings.DisplayNameOf(r))))
 	}
-	return came, err
+	return came, nil
 }

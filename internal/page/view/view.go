@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -303,8 +304,7 @@ func (d *document) writeBody() {
 	if d.offersLink() {
 		d.writeSteps()
 	}
-	switch v.State {
-	case Seen, Confirm, ContactRefused, Anonymous:
+	if slices.Contains([]State{Seen, Confirm, ContactRefused, Anonymous}, v.State) {
 		d.writeOpen(t.OpenAgain, "again")
 	}
 	if d.asksDigits() {
