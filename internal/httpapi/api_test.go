@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
@@ -218,18 +217,6 @@ func TestMetrics_seriesDoNotGrow(t *testing.T) {
 	} {
 		g.Expect(h.gatherMetrics()).To(ContainSubstring(fmt.Sprintf("%s %d\n", each, rounds)))
 	}
-}
-
-func TestMetrics_longPollsAreApart(t *testing.T) {
-	g := NewWithT(t)
-	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
-	h.verifyRequest(id, h.newNumber(1), verification.AssuranceUsual)
-	g.Expect(h.do(statusRequest(keyAll, "id="+id+"&wait=30s")).status).To(Equal(200))
-	g.Expect(h.gatherMetrics()).To(And(
-		ContainSubstring(`phoneproof_http_requests_total{method="GET",route="/api/verify/status (wait)",status="200"} 1`+"\n"),
-		ContainSubstring("phoneproof_http_long_polls 0\n"),
-	))
 }
 
 func TestLimits_fitTogether(t *testing.T) {

@@ -447,7 +447,7 @@ func TestChanges_ofManualRequestsNeedRead(t *testing.T) {
 					w.g.Expect(w.store.calls.Load()).To(Equal(before), "the store is not asked")
 					bodies = append(bodies, string(a.body))
 				}
-				w.g.Expect(bodies).To(HaveEach(bodies[0]), "whether a request exists is not told")
+				w.g.Expect(bodies).To(HaveEach(bodies[0]), "whether a request exists is not revealed")
 				w.g.Expect(w.do(changeRequest(key, path, "vr"+strings.Repeat("a", 24))).status).To(Equal(http.StatusNotFound), "an id in the form of init's")
 			}
 			w.g.Expect(w.do(changeRequest(keyReader, pathRedeliver, stored)).errorField("code")).To(Equal(string(verification.CodeNoEvent)))

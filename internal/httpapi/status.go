@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -41,20 +40,12 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 	if query.wait == 0 || !verification.IsRequestID(query.id) {
 		return x.readRequest(query.id)
 	}
-	connections := boundedhttp.ConnectionsOf(x.r.Context())
-	hold := x.api.waits.acquire(key, connections)
-	if hold == nil {
-		return x.readRequest(query.id)
-	}
-	x.route = pathStatus + waitSuffix
-	x.api.metrics.waits.Inc()
-	defer func() {
-		x.api.metrics.waits.Dec()
-		x.api.waits.release(key, connections, hold)
-	}()
-	request, err := x.waitForChange(query, hold)
+	request, waited, err := x.waitForChange(key, query)
 	if err != nil {
 		return verification.Request{}, fmt.Errorf("wait for change: %w", err)
+	}
+	if !waited {
+		return request, nil
 	}
 	// The key may have been revoked or expired while the client waited.
 	x.settings = x.api.settings()

@@ -58,46 +58,65 @@ func (w *waitLimiter) count(key settings.Key, connections int) {
 }
 
 // waitForChange returns the request when it is no longer PENDING, when the time is up, when the slot is lost, or when the server
-// drains. It subscribes before it reads, so that no change is missed, and reads again at the end, so that a store that is notified of
-// changes late returns the same as an ordinary read.
-func (x *exchange) waitForChange(query statusQuery, hold *boundedhttp.Hold) (verification.Request, error) {
+// drains, and whether it waited: not if the request is final already, or no slot is free. It subscribes before it reads, so that no
+// change is missed, and reads again at the end, so that a store that is notified of changes late returns the same as an ordinary read.
+func (x *exchange) waitForChange(key settings.Key, query statusQuery) (verification.Request, bool, error) {
+	changes, cancel := x.api.service.Subscribe(query.id)
+	defer cancel()
+	end := x.start.Add(query.wait)
+	request, err := x.readRequest(query.id)
+	if err != nil || request.PhaseAt(x.api.clock.Now()).Final() {
+		return request, false, err
+	}
+	connections := boundedhttp.ConnectionsOf(x.r.Context())
+	hold := x.api.waits.acquire(key, connections)
+	if hold == nil {
+		return request, false, nil
+	}
+	x.route = pathStatus + waitSuffix
+	x.api.metrics.waits.Inc()
+	defer func() {
+		x.api.metrics.waits.Dec()
+		x.api.waits.release(key, connections, hold)
+	}()
 	// net/http keeps reading in order to notice a client that disconnects, so the read deadline would end the wait as if
 	// the client had done so. net/http sets a new deadline for the next request.
 	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // fails without a connection only
-
-	changes, cancel := x.api.service.Subscribe(query.id)
-	defer cancel()
-	draining := Draining(x.r.Context())
-	end := x.start.Add(query.wait)
 	for {
-		request, err := x.readRequest(query.id)
-		if err != nil {
-			return verification.Request{}, err
-		}
 		now := x.api.clock.Now()
 		if request.PhaseAt(now).Final() || !now.Before(end) {
-			return request, nil
+			return request, true, nil
 		}
-		next := end
-		if expires := request.EndsAt().Add(verification.ExpiryGrace); expires.Before(next) {
-			next = expires
+		goOn, err := x.awaitChange(&request, changes, hold, now, end)
+		if err != nil || !goOn {
+			return request, true, err
 		}
-		timer := x.api.clock.NewTimer(next.Sub(now))
-		select {
-		case <-changes:
-		case <-timer.C():
-		case <-hold.Lost():
-			timer.Stop()
-			return request, nil
-		case <-draining:
-			timer.Stop()
-			return request, nil
-		case <-x.r.Context().Done():
-			timer.Stop()
-			return verification.Request{}, errClientGone
+		if request, err = x.readRequest(query.id); err != nil {
+			return request, true, err
 		}
-		timer.Stop()
 	}
+}
+
+// awaitChange returns when the request may have changed or the time is up; it reports whether the wait goes on.
+func (x *exchange) awaitChange(
+	request *verification.Request, changes <-chan struct{}, hold *boundedhttp.Hold, now, end time.Time,
+) (bool, error) {
+	if expires := request.EndsAt().Add(verification.ExpiryGrace); expires.Before(end) {
+		end = expires
+	}
+	timer := x.api.clock.NewTimer(end.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-changes:
+	case <-timer.C():
+	case <-hold.Lost():
+		return false, nil
+	case <-Draining(x.r.Context()):
+		return false, nil
+	case <-x.r.Context().Done():
+		return false, errClientGone
+	}
+	return true, nil
 }
 
 // drainKey is the context key of the channel that is closed when the server drains. A context value reaches the long polls

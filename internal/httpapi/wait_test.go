@@ -46,7 +46,8 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 		test(&bubble{harness: h, g: g, number: number, start: time.Now()})
 		synctest.Wait()
 		holds := h.api.waits.holds
-		g.Expect(holds.Acquire(holds.Most(), false)).NotTo(BeNil(), "all slots must be released")
+		g.Expect(holds.Acquire(holds.Most(), true)).NotTo(BeNil(), "all slots must be released")
+		g.Expect(holds.Acquire(1, true)).To(BeNil(), "no slot may be released twice")
 		g.Expect(h.api.waits.byKey).To(BeEmpty())
 		g.Expect(h.api.waits.tests).To(BeZero())
 		g.Expect(testutil.ToFloat64(h.api.metrics.waits)).To(BeZero())
@@ -127,7 +128,15 @@ func TestWait_endsWithTheVerification(t *testing.T) {
 		b.g.Expect(testutil.ToFloat64(b.api.metrics.waits)).To(Equal(1.0))
 		b.verifyRequest(id, "+4915123456789", verification.AssuranceUsual)
 		b.expectAnswer(w, 7*time.Second, 200, `"status":"VERIFIED"`)
+
+		// What is final waits for nothing, and so takes no place of a page.
+		holds := b.api.waits.holds
+		page := holds.Acquire(holds.Most(), true)
 		b.expectAnswer(b.startPoll(b.t.Context(), keyAll, "id="+id+"&wait=30s"), 0, 200, `"status":"VERIFIED"`)
+		b.expectAnswer(b.startPoll(b.t.Context(), keyAll, "wait=30s&id=vr"+strings.Repeat("a", 24)), 0, 404, "")
+		b.g.Expect(page.Lost()).NotTo(BeClosed())
+		page.Release()
+		b.g.Expect(testutil.ToFloat64(b.api.metrics.requests.WithLabelValues(pathStatus+waitSuffix, "GET", "200"))).To(Equal(1.0))
 	})
 }
 

@@ -48,7 +48,7 @@ func (h *Handler) serveEvents(v *visit) {
 	if !write("retry: 3000\n" + first) {
 		return
 	}
-	// All were used, and those of 2,000 open pages are 5 MiB.
+	// All were used, and those of 1,792 open pages are 5 MiB.
 	v.r.Header = nil
 	clear(v.w.Header())
 	v.path = ""

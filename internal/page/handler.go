@@ -289,7 +289,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, rea
 // setCommonHeaders sets what each answer has. A page is of one moment and one person, and no other site learns its address.
 func setCommonHeaders(header http.Header, s *settings.Settings) {
 	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send Origin: null with the page's own forms
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Robots-Tag", "noindex, nofollow")
 	if len(s.Page.FrameAncestors) == 0 {

@@ -219,7 +219,7 @@ func TestPage_hidesTheNumberAndClaimsNothing(t *testing.T) {
 		s.Expect(body).NotTo(ContainSubstring(claimed[1:]))
 		s.Expect(response.Cookies()).To(BeEmpty())
 		for name, want := range map[string]string{
-			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 		} {
 			s.Expect(response.Header.Get(name)).To(Equal(want), name)
 		}

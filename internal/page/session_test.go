@@ -131,7 +131,7 @@ func TestSession_digitsLeadBack(t *testing.T) {
 		response, body := p.enter(text)
 		p.Expect(response.StatusCode).To(Equal(http.StatusSeeOther))
 		p.Expect(response.Header.Get("Location")).To(Equal(p.target(code)), "nothing stands twice in the query")
-		p.Expect(response.Header.Get("Referrer-Policy")).To(Equal("no-referrer"))
+		p.Expect(response.Header.Get("Referrer-Policy")).To(Equal("same-origin"))
 		p.Expect(response.Header.Get("Cache-Control")).To(Equal("no-store"))
 		p.Expect(body).To(BeEmpty())
 	}

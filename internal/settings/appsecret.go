@@ -38,11 +38,16 @@ func (s Secrets) refuseKnown(all []use, next map[string]secretState, now time.Ti
 }
 
 // refuseCommon refuses a value that one of the other fields has too. A former value stays in use as after any mistake, unless
-// another field has it as well.
+// another field has it as well: then it is refused alone.
 func (s Secrets) refuseCommon(u use, reason Reason, others []string, next map[string]secretState, now time.Time) {
 	isCommon := func() bool {
 		return slices.ContainsFunc(others, func(other string) bool { return shareValue(next[u.field].secret, next[other].secret, now) })
 	}
+	if !isCommon() {
+		return
+	}
+	given := next[u.field]
+	next[u.field] = secretState{ref: given.ref, secret: NewSecret(given.secret.Current()), reason: given.reason, until: given.until}
 	if !isCommon() {
 		return
 	}

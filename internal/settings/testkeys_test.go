@@ -99,7 +99,7 @@ func TestTestEvents_rotation(t *testing.T) {
 		"the test one becomes the live one":        {goodWebhook, goodWebhook, goodTest, ""},
 		"the live one becomes the test one":        {goodTest, goodTest, "", ""},
 		"the test one becomes the live one before": {next, goodWebhook, goodTest, goodWebhook + " " + goodTest},
-		"the live one becomes the test one before": {goodTest, next, "", next},
+		"the live one becomes the test one before": {goodTest, next, next, next},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -39,8 +39,8 @@ func (s *Service) ConfirmSession(
 
 // CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. It is
 // for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession. If the store fails to count it,
-// the request's next code is compared only after it was counted: a right one needs no write, so it would be told from wrong ones for as
-// long as the store can be read and not written. Calls for the same request must not overlap.
+// the request's next code is compared only after it was counted: a right one needs no write, so its answer would differ from that of a
+// wrong one for as long as the store can be read and not written. Calls for the same request must not overlap.
 func (s *Service) CheckSessionCode(
 	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {

@@ -25,7 +25,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* A release writes the digest of its image into Chart.yaml. It belongs to no other tag, so it is no value that a tag would meet. */}}
+{{/* A release writes the digest of its image into Chart.yaml. It is used only with the tag of the chart: image.tag or image.digest replaces both. */}}
 {{- define "phoneproof.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

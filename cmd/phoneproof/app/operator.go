@@ -35,7 +35,7 @@ Probes are at /livez and /readyz, metrics at /metrics of their own port, over HT
   # let projects have load balancers, and annotations for those of AWS
   phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0 \
     --allow-service-type=ClusterIP --allow-service-type=LoadBalancer \
-    --allow-annotation='cert-manager.io/*' --allow-annotation='service.beta.kubernetes.io/*'
+    --allow-annotation='cert-manager.io/cluster-issuer' --allow-annotation='service.beta.kubernetes.io/*'
 
   # give a bot, and all names below a domain, to the projects of one namespace
   phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0 \

@@ -143,6 +143,7 @@ func describePod(pod *corev1.Pod, s *scrubber) any {
 
 // describeImage returns the tag of an image, which is its version. The registry may be a private one.
 func describeImage(image string, s *scrubber) string {
+	image, _, _ = strings.Cut(image, "@") // the digest, which may be that of a private build
 	tag := image[strings.LastIndex(image, ":")+1:]
 	if !slices.Contains([]string{"", image}, tag) && releases.MatchString(tag) {
 		return hidden + ":" + tag

@@ -43,6 +43,15 @@ func TestScrub(t *testing.T) {
 	}
 }
 
+func TestDescribeImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"ghcr.io/phoneproof/phoneproof:0.1.0":                                       "***:0.1.0",
+		"registry.example:5000/bank/phoneproof:0.1.0@sha256:0123456789abcdef012345": "***:0.1.0",
+	} {
+		NewWithT(t).Expect(describeImage(image, newScrubber())).To(Equal(want), image)
+	}
+}
+
 func FuzzScrub(f *testing.F) {
 	f.Add("+49 151 123 45 678")
 	f.Add("a\\\"b ***")
