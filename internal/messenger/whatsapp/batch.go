@@ -27,15 +27,18 @@ type batch struct {
 	first error
 }
 
-// receiveAll handles all messages, those of one sender in their order. One that fails keeps no other back. An error means
-// that the webhook must come again; a copy of a message that was handled changes nothing.
-func (b *batch) receiveAll(ctx context.Context, messages []message) error {
+// receiveAll handles all messages, those of one sender in their order, and then all statuses. One that fails keeps no other back. An
+// error means that the webhook must come again; a copy of what was handled changes nothing.
+func (b *batch) receiveAll(ctx context.Context, messages []message, statuses []status) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 	messenger.HandleBySender(messages, senders, (*message).senderKey, func(m *message) bool {
 		b.receiveOne(ctx, m)
 		return true
 	})
+	for i := range statuses {
+		b.receiveStatus(ctx, &statuses[i])
+	}
 	return b.first
 }
 

@@ -143,6 +143,42 @@ func TestHook_hangingStore(t *testing.T) {
 	})
 }
 
+// TestHook_lostQuestionsHoldUpNoMessage has more statuses of lost questions than a store that fails, or is slow, gets done.
+func TestHook_lostQuestionsHoldUpNoMessage(t *testing.T) {
+	for name, record := range map[string]func() error{
+		"fails":   func() error { return errors.New("down") },
+		"is slow": func() error { takeTime(time.Second); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newOfflineFixture(t)
+				first, second := f.request("first", user, verification.WhatsApp), f.request("second", user, verification.WhatsApp)
+				f.clock.SetTime(started.Add(time.Minute))
+				var statuses []any
+				for i := range 2 * maxFailures {
+					statuses = append(statuses, statusOf(fmt.Sprint(i), "failed", object{"biz_opaque_callback_data": questionPrefix + second.Request.ID + ":b"}))
+				}
+				written := 0
+				hook := f.failing(func(_ int64, id string) error {
+					if id == first.Request.ID {
+						return nil
+					}
+					written++
+					return record()
+				})
+				body := encode(envelopeOf(changeOf(object{
+					"metadata": object{"phone_number_id": numberID}, "messages": []any{textOf(firstCode, nil)}, "statuses": statuses,
+				})))
+				begin := time.Now()
+				f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusServiceUnavailable))
+				f.Expect(time.Since(begin)).To(BeNumerically("<=", batchTimeout+messageTimeout))
+				f.Expect(written).To(BeNumerically("<=", maxFailures))
+				f.expectVerified(f.state(first.Request.ID), true)
+			})
+		})
+	}
+}
+
 // TestHook_events makes the event due in the write that verifies, where the project has a webhook.
 func TestHook_events(t *testing.T) {
 	for wanted, webhook := range map[bool]*settings.Webhook{false: nil, true: {URL: "https://shop.example", Events: verification.NewEventKinds(verification.EventSuccess)}} {

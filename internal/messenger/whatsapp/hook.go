@@ -151,10 +151,10 @@ func (h *Hook) receiveWebhook(w http.ResponseWriter, r *http.Request, d *deliver
 	in := decodeWebhook(body, d.account.PhoneNumberID, h.metrics.Count)
 	// Meta may hang up while we store; what is stored by then is stored, so there is no reason to stop half-way.
 	ctx := context.WithoutCancel(r.Context())
-	d.receiveStatuses(ctx, log, in.statuses)
 	b := &batch{delivery: d, log: log}
-	if err := b.receiveAll(ctx, in.messages); err != nil {
-		log.Error(err, "WhatsApp messages not acknowledged, will be delivered again", "failed", b.failures.Load(), "messages", len(in.messages))
+	if err := b.receiveAll(ctx, in.messages, in.statuses); err != nil {
+		log.Error(err, "WhatsApp webhook not acknowledged, will be delivered again",
+			"failed", b.failures.Load(), "messages", len(in.messages), "statuses", len(in.statuses))
 		return requestRedelivery(w, messenger.RequestFailed)
 	}
 	w.WriteHeader(http.StatusOK)

@@ -5,9 +5,12 @@ import (
 	"crypto/hmac"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -59,11 +62,17 @@ func (d *delivery) askSender(
 	if err != nil || became != messenger.OutcomeNoPrompt {
 		return became, err
 	}
-	if err := d.recordLostQuestion(ctx, reference); err != nil {
+	err = d.recordLostQuestion(ctx, reference)
+	switch {
+	case errors.Is(err, verification.ErrContent):
+		logr.FromContextOrDiscard(ctx).Error(err, "lost question not recorded")
+		return messenger.OutcomeContentRefused, nil
+	case err != nil:
 		d.hook.prompted.Undo(binding, receipt.Request.ID) // a copy of the message finds that out again
 		return messenger.OutcomeFailed, err
+	default:
+		return became, nil
 	}
-	return became, nil
 }
 
 // recordLostQuestion records that the question with a reference is never delivered. It does nothing for other messages.
@@ -73,6 +82,8 @@ func (d *delivery) recordLostQuestion(ctx context.Context, reference string) err
 		return nil
 	}
 	codeID, binding, _ := strings.Cut(ids, ":")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messageTimeout) // sending may have used up the time of the message
+	defer cancel()
 	if err := d.hook.service.RecordNoQuestion(ctx, codeID, binding, d.settings.EventKinds()); err != nil {
 		return fmt.Errorf("record lost question: %w", err)
 	}

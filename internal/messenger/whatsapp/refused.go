@@ -2,8 +2,8 @@ package whatsapp
 
 import (
 	"context"
-	"fmt"
 	"encoding/json"
+	"fmt"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -75,15 +75,16 @@ func (d *delivery) refuseMessage(
 	if m.Type == typeContacts {
 		return d.refuseContact(ctx, m, from, refused)
 	}
-	why := verification.HintTextRefused
+	why, reply := verification.HintTextRefused, func(t *texts.Texts) string { return t.TextRefused }
 	if from.number.IsZero() && d.account.HiddenNumbers == settings.HiddenRefused {
-		why = verification.HintNumberHidden // the prepared text would be refused, too
+		// The prepared text would be refused, too.
+		why, reply = verification.HintNumberHidden, func(t *texts.Texts) string { return t.NumberHidden }
 	}
 	in := verification.Message{
 		Evidence: m.newEvidence(from.number, verification.AssuranceUsual), Text: text, Binding: from.key(),
 	}
 	receipt, err := d.hook.service.RefuseText(ctx, in, why, d.settings.EventKinds())
-	return d.replyToRefusal(from, refused, receipt, err, func(t *texts.Texts) string { return t.TextRefused })
+	return d.replyToRefusal(from, refused, receipt, err, reply)
 }
 
 // refuseContact handles a contact that is not one's own, or may not be. It names the request that its sender was asked about.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +89,8 @@ func TestRefused_texts(t *testing.T) {
 	}
 }
 
-// TestRefused_textsOfOthers are those that leave another hint, or none.
+// TestRefused_textsOfOthers are those that leave another hint, or none. The reply depends on what its sender set alone, so it says nothing
+// about the request.
 func TestRefused_textsOfOthers(t *testing.T) {
 	unknown := verification.NewCodeSpace(project).CodeFor([32]byte{}, "second").Grouped()
 	hide := object{"from": nil, "from_user_id": hiddenUser}
@@ -94,22 +98,22 @@ func TestRefused_textsOfOthers(t *testing.T) {
 		m       object
 		setting settings.HiddenNumbers
 		want    verification.HintKind
-		replies int
+		reply   string
 	}{
-		"from another number":              {forwardedOf(firstCode, object{"from": "16505550000"}), settings.HiddenRefused, verification.HintOtherNumber, 1},
-		"from a hidden number":             {forwardedOf(firstCode, hide), settings.HiddenRefused, verification.HintNumberHidden, 1},
-		"from one that may be shared":      {forwardedOf(firstCode, hide), settings.HiddenShared, verification.HintTextRefused, 1},
-		"from one that may be echoed":      {forwardedOf(firstCode, hide), settings.HiddenEcho, verification.HintTextRefused, 1},
-		"a code that is unknown":           {forwardedOf(unknown, nil), settings.HiddenRefused, "", 0},
-		"no code":                          {forwardedOf("Is this still available?", nil), settings.HiddenRefused, "", 0},
-		"in a group":                       {forwardedOf(firstCode, object{"group_id": "1"}), settings.HiddenRefused, "", 0},
-		"of the business itself":           {forwardedOf(firstCode, object{"from": businessNumber}), settings.HiddenRefused, "", 0},
-		"without a time":                   {forwardedOf(firstCode, object{"timestamp": ""}), settings.HiddenRefused, "", 0},
-		"from before the request":          {forwardedOf(firstCode, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)}), settings.HiddenRefused, "", 0},
-		"an edit of an edit":               {messageOf("edit", object{"message": object{"type": "edit", "edit": object{"message": textOf(firstCode, nil)}}}, nil), settings.HiddenRefused, "", 0},
-		"an edit that is none":             {messageOf("edit", "x", nil), settings.HiddenRefused, "", 0},
-		"a caption that is none":           {messageOf("image", object{"caption": 7}, nil), settings.HiddenRefused, "", 0},
-		"the code in the name of the file": {messageOf("document", object{"filename": firstCode}, nil), settings.HiddenRefused, "", 0},
+		"from another number":              {forwardedOf(firstCode, object{"from": "16505550000"}), settings.HiddenRefused, verification.HintOtherNumber, saidTextRefused},
+		"from a hidden number":             {forwardedOf(firstCode, hide), settings.HiddenRefused, verification.HintNumberHidden, fillName(english.NumberHidden)},
+		"from one that may be shared":      {forwardedOf(firstCode, hide), settings.HiddenShared, verification.HintTextRefused, saidTextRefused},
+		"from one that may be echoed":      {forwardedOf(firstCode, hide), settings.HiddenEcho, verification.HintTextRefused, saidTextRefused},
+		"a code that is unknown":           {forwardedOf(unknown, nil), settings.HiddenRefused, "", ""},
+		"no code":                          {forwardedOf("Is this still available?", nil), settings.HiddenRefused, "", ""},
+		"in a group":                       {forwardedOf(firstCode, object{"group_id": "1"}), settings.HiddenRefused, "", ""},
+		"of the business itself":           {forwardedOf(firstCode, object{"from": businessNumber}), settings.HiddenRefused, "", ""},
+		"without a time":                   {forwardedOf(firstCode, object{"timestamp": ""}), settings.HiddenRefused, "", ""},
+		"from before the request":          {forwardedOf(firstCode, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)}), settings.HiddenRefused, "", ""},
+		"an edit of an edit":               {messageOf("edit", object{"message": object{"type": "edit", "edit": object{"message": textOf(firstCode, nil)}}}, nil), settings.HiddenRefused, "", ""},
+		"an edit that is none":             {messageOf("edit", "x", nil), settings.HiddenRefused, "", ""},
+		"a caption that is none":           {messageOf("image", object{"caption": 7}, nil), settings.HiddenRefused, "", ""},
+		"the code in the name of the file": {messageOf("document", object{"filename": firstCode}, nil), settings.HiddenRefused, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, made := newStrict(t)
@@ -118,11 +122,7 @@ func TestRefused_textsOfOthers(t *testing.T) {
 				f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
 			}
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(c.want))
-			said := f.said(f.hook)
-			f.Expect(said).To(HaveLen(c.replies))
-			for _, text := range said {
-				f.Expect(text).To(Equal(saidTextRefused), "the same to all, so it says nothing about the request")
-			}
+			f.Expect(strings.Join(f.said(f.hook), "\n")).To(Equal(c.reply))
 		})
 	}
 }
@@ -266,19 +266,63 @@ func TestQuestion_notDelivered(t *testing.T) {
 	}
 }
 
-// TestQuestion_refusedWhileTheStoreIsDown: the message comes again, so that the hint is not lost.
-func TestQuestion_refusedWhileTheStoreIsDown(t *testing.T) {
+// TestQuestion_lostWhileTheStoreFails: the message or the status comes again, so that the hint is not lost. What the store refuses to keep
+// does not come again.
+func TestQuestion_lostWhileTheStoreFails(t *testing.T) {
+	down, refused := errors.New("down"), fmt.Errorf("write: %w", verification.ErrContent)
+	for name, c := range map[string]struct {
+		byStatus bool
+		err      error
+		code     int
+		want     verification.HintKind
+		outcome  messenger.Outcome
+	}{
+		"answered":                     {false, down, http.StatusServiceUnavailable, verification.HintNoQuestion, messenger.OutcomeFailed},
+		"answered, content refused":    {false, refused, http.StatusOK, verification.HintTextChanged, messenger.OutcomeContentRefused},
+		"by a status":                  {true, down, http.StatusServiceUnavailable, verification.HintNoQuestion, messenger.OutcomeFailed},
+		"by a status, content refused": {true, refused, http.StatusOK, verification.HintTextChanged, messenger.OutcomeContentRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, made := newStrict(t)
+			f.hook = f.failing(func(n int64, _ string) error {
+				if n == 1 || n > 2 && c.code != http.StatusOK {
+					return nil
+				}
+				return c.err
+			})
+			body := webhookOf(textOf(firstCode, nil))
+			if c.byStatus {
+				f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+				status := statusOf("wamid.1", "failed", failedWith(131030))
+				maps.Copy(status, f.referenceOf(f.graph.all()[0]))
+				body = statusesOf(status)
+			} else {
+				f.graph.answers(http.StatusBadRequest, []byte(`{"error":{"code":131030}}`))
+			}
+			f.Expect(f.post(body).Code).To(Equal(c.code))
+			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextChanged))
+			f.Expect(f.outcomes()).To(HaveKeyWithValue(c.outcome, 1))
+			f.Expect(string(f.logs.Contents())).To(ContainSubstring(c.err.Error()))
+			f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+			f.Expect(f.hintOf(made.Request.ID)).To(Equal(c.want))
+			if c.byStatus {
+				f.Expect(f.notDelivered()).To(Equal(map[string]int{failedOther: 1}), "a copy counts no second time")
+			}
+		})
+	}
+}
+
+// TestQuestion_refusedLate has Meta's answer come when the time of the message is over.
+func TestQuestion_refusedLate(t *testing.T) {
 	f, made := newStrict(t)
-	hook := f.failing(func(n int64, _ string) error {
-		if n == 2 {
-			return errors.New("down")
-		}
-		return nil
-	})
-	f.graph.answers(http.StatusBadRequest, []byte(`{"error":{"code":131030}}`))
-	body := webhookOf(textOf(firstCode, nil))
-	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusServiceUnavailable))
-	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextChanged))
-	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
+	ctx, cancel := context.WithCancel(t.Context())
+	f.graph.answers(http.StatusBadRequest, nil)
+	f.graph.with = func(url.Values) string {
+		cancel()
+		return `{"error":{"code":131030}}`
+	}
+	d := &delivery{hook: f.hook, settings: f.settings, account: f.settings.WhatsApp, now: f.clock.Now()}
+	in := decodeWebhook(webhookOf(textOf(firstCode, nil)), numberID, counts{}.count)
+	f.Expect(d.receiveMessage(ctx, &in.messages[0])).To(Equal(messenger.OutcomeNoPrompt))
 	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintNoQuestion))
 }

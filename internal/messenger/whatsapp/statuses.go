@@ -3,15 +3,16 @@ package whatsapp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/panics"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // status is what became of a message of ours (webhooks/reference/messages/status). What only some of them have is decoded when it is
@@ -164,31 +165,29 @@ func (c *statusCounter) countStatus(now time.Time, s *status) (failed bool) {
 	return false
 }
 
-// receiveStatuses handles what became of messages of ours. It is never a reason to have a webhook delivered again.
-func (d *delivery) receiveStatuses(ctx context.Context, log logr.Logger, statuses []status) {
-	for i := range statuses {
-		d.receiveStatusGuarded(ctx, log, &statuses[i])
+// receiveStatus handles what became of one message, after the messages of users. One that failed is not sent again by Meta, whatever the
+// reason was.
+func (b *batch) receiveStatus(ctx context.Context, s *status) {
+	if ctx.Err() != nil || b.failures.Load() >= maxFailures {
+		b.recordFailure(messenger.OutcomeFailed, errLeftOver)
+		return
 	}
-}
-
-// receiveStatusGuarded handles a status and survives a panic.
-func (d *delivery) receiveStatusGuarded(ctx context.Context, log logr.Logger, s *status) {
 	defer panics.Recover(func(failure error) {
-		d.hook.metrics.Count(messenger.OutcomePanicked, 1)
-		log.Error(failure, "WhatsApp status dropped", "outcome", messenger.OutcomePanicked)
+		b.hook.metrics.Count(messenger.OutcomePanicked, 1)
+		b.log.Error(failure, "WhatsApp status dropped", "outcome", messenger.OutcomePanicked)
 	})
-	ctx, cancel := context.WithTimeout(ctx, messageTimeout)
-	defer cancel()
-	if err := d.receiveStatus(ctx, s); err != nil {
-		log.Error(err, "WhatsApp status dropped", "outcome", messenger.OutcomeFailed)
+	if b.hook.statuses.countStatus(b.now, s) {
+		b.freeEchoSlot(s)
 	}
-}
-
-// receiveStatus handles what became of one message. One that failed is not sent again by Meta, whatever the reason was.
-func (d *delivery) receiveStatus(ctx context.Context, s *status) error {
-	if !d.hook.statuses.countStatus(d.now, s) {
-		return nil
+	if s.Status != statusFailed {
+		return
 	}
-	d.freeEchoSlot(s)
-	return d.recordLostQuestion(ctx, s.CallbackData)
+	err := b.recordLostQuestion(ctx, s.CallbackData) // a copy records nothing more
+	switch {
+	case errors.Is(err, verification.ErrContent):
+		b.hook.metrics.Count(messenger.OutcomeContentRefused, 1)
+		b.log.Error(err, "WhatsApp status dropped", "outcome", messenger.OutcomeContentRefused)
+	case err != nil:
+		b.recordFailure(messenger.OutcomeFailed, err)
+	}
 }
