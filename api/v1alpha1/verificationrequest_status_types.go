@@ -208,13 +208,13 @@ const (
 	ContactKindEcho ContactKind = "Echo"
 )
 
-// Hint is why a request is not verified yet, from its first time on.
+// Hint is why a request is not verified yet.
 type Hint struct {
 	// kind is the hint as the HTTP API answers it. Required.
 	// +required
 	Kind HintKind `json:"kind"`
 
-	// at is when it first happened, RFC 3339 with exactly six digits of a
+	// at is when it happened, RFC 3339 with exactly six digits of a
 	// second. Required.
 	// +required
 	// +kubebuilder:validation:Type=string

@@ -50,28 +50,51 @@ var hintKinds = [...]HintKind{
 // HintKinds returns all hints.
 func HintKinds() []HintKind { return slices.Clone(hintKinds[:]) }
 
-// Hint is the first occurrence of its kind. Later ones change nothing, so that a stranger with the code causes few writes.
+// Hint is the first occurrence of its kind. Later ones change nothing, so that a stranger with the code causes few writes: only what
+// keeps a question from being answered counts again once it was asked anew.
 type Hint struct {
 	Kind HintKind
 	At   time.Time
 }
 
-// addHint adds a hint, and reports whether it is the first of its kind.
+// addHint adds a hint, and reports whether it is news: the first of its kind, or one that an earlier hint of its kind no longer says.
 func (r *Request) addHint(kind HintKind, now time.Time) bool {
-	if r.hasHint(kind) {
+	i := r.indexOfHint(kind)
+	if i >= 0 && !r.isOutdated(kind) {
 		return false
+	}
+	if i >= 0 {
+		r.Hints = slices.Delete(slices.Clone(r.Hints), i, i+1) // as many as before: the progress of a page never falls
 	}
 	r.Hints = append(r.Hints, Hint{Kind: kind, At: now})
 	return true
 }
 
-// hasHint reports whether the request has a hint of that kind.
-func (r *Request) hasHint(kind HintKind) bool {
-	return slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == kind })
+// indexOfHint returns where the hint of that kind is; -1 if there is none.
+func (r *Request) indexOfHint(kind HintKind) int {
+	return slices.IndexFunc(r.Hints, func(h Hint) bool { return h.Kind == kind })
 }
 
-// addAttention adds a hint to a pending request, and makes its event due if that is wanted. It reports whether it is the first of
-// its kind.
+// isOutdated reports whether the hint of that kind is from before a question that was asked again, or from before what keeps that from
+// being answered.
+func (r *Request) isOutdated(kind HintKind) bool {
+	if kind == HintAwaitingContact {
+		return r.lastHint().Kind.keepsFromAnswer()
+	}
+	return kind.keepsFromAnswer() && r.indexOfHint(kind) < r.indexOfHint(HintAwaitingContact)
+}
+
+// keepsFromAnswer reports whether the hint is why the question for a contact is not answered.
+func (k HintKind) keepsFromAnswer() bool {
+	switch k {
+	case HintTextRefused, HintContactRefused, HintNumberAnonymous, HintNoQuestion:
+		return true
+	default:
+		return false
+	}
+}
+
+// addAttention adds a hint to a pending request, and makes its event due if that is wanted. It reports whether it is news.
 func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) bool {
 	if !r.addHint(kind, now) {
 		return false

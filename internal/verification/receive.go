@@ -17,7 +17,7 @@ type Message struct {
 	// Binding binds the sender if this message alone does not verify: a keyed hash of account and sender if a contact is to
 	// follow, and of the message, too, if a confirmation is.
 	Binding string
-	// OlderBindings are the bindings of a copy of this message from before the key of the hash was replaced.
+	// OlderBindings are others that the sender may be bound by, such as those from before the key of the hash was replaced.
 	OlderBindings []string
 	// Prepared returns the texts that were prepared for a request with that code, of which the message must hold one; nil if
 	// any text will do.

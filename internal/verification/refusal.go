@@ -19,7 +19,7 @@ func (s *Service) RefuseText(ctx context.Context, m Message, why HintKind, wante
 		return Receipt{}, nil
 	}
 	return s.storeHint(WithCaller(ctx, m.asCaller()), s.codes.RequestID(code), wanted, func(r *Request, now time.Time) HintKind {
-		return r.hintOfText(m.Evidence, why, now)
+		return r.hintOfText(m, why, now)
 	})
 }
 
@@ -35,14 +35,14 @@ func (s *Service) RefuseContact(ctx context.Context, binding string, e Evidence,
 	})
 }
 
-// RecordNoQuestion records that the sender behind binding never gets the question that the request awaits an answer to. codeID is the id
-// that the code of the request leads to.
-func (s *Service) RecordNoQuestion(ctx context.Context, codeID, binding string, wanted EventKinds) error {
+// RecordNoQuestion records that a sender never gets the question that the request awaits an answer to. codeID is the id that the code of
+// the request leads to, asked has the binding of the sender and its time.
+func (s *Service) RecordNoQuestion(ctx context.Context, codeID string, asked Contact, wanted EventKinds) error {
 	if !IsRequestID(codeID) {
 		return nil
 	}
-	_, err := s.storeHint(WithCaller(ctx, Sender(binding)), codeID, wanted, func(r *Request, now time.Time) HintKind {
-		return r.hintOfLostQuestion(binding, now)
+	_, err := s.storeHint(WithCaller(ctx, Sender(asked.Binding)), codeID, wanted, func(r *Request, now time.Time) HintKind {
+		return r.hintOfLostQuestion(asked, now)
 	})
 	return err
 }
@@ -80,18 +80,22 @@ func receiptWithout(err error) (Receipt, error) {
 
 // hintOfText returns the hint of a text that never counts; empty if the request needs none, because it ended, is proven, or asks its user
 // for something that leads on.
-func (r *Request) hintOfText(e Evidence, why HintKind, now time.Time) HintKind {
-	if r.checkMessage(e, now) != nil {
+func (r *Request) hintOfText(m Message, why HintKind, now time.Time) HintKind {
+	if r.checkMessage(m.Evidence, now) != nil {
 		return ""
 	}
-	asked, ownNumber := len(r.Contacts) > 0, !e.Sender.IsZero() && phone.Same(r.Phone, e.Sender)
-	if ownNumber {
-		_, asked = r.Confirmation() // other questions went to other senders
-	}
+	ownNumber := !m.Sender.IsZero() && phone.Same(r.Phone, m.Sender)
+	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { // other questions went to other senders
+		if !m.Sender.IsZero() {
+			return ownNumber && c.Kind == ContactConfirm
+		}
+		return c.Binding == m.Binding || slices.Contains(m.OlderBindings, c.Binding)
+	})
+	lost := r.indexOfHint(HintNoQuestion)
 	switch {
-	case asked && !r.hasHint(HintNoQuestion):
+	case i >= 0 && (lost < 0 || r.Hints[lost].At.Before(r.Contacts[i].BoundAt)):
 		return ""
-	case !e.Sender.IsZero() && !ownNumber:
+	case !m.Sender.IsZero() && !ownNumber:
 		return HintOtherNumber
 	default:
 		return why
@@ -111,13 +115,13 @@ func (r *Request) hintOfContact(e Evidence, binding string, why HintKind, now ti
 	}
 }
 
-// hintOfLostQuestion returns the hint of a question that never arrives; empty if the request awaits no answer to it, or awaits the
-// contact of another sender by now. The claimed number of an echo is no sender: whether it gets its question is never shown.
-func (r *Request) hintOfLostQuestion(binding string, now time.Time) HintKind {
+// hintOfLostQuestion returns the hint of a question that never arrives; empty if the request awaits no answer to it, as after
+// a later question, or awaits the contact of another sender by now. The claimed number of an echo is no sender: whether it gets its question is never shown.
+func (r *Request) hintOfLostQuestion(asked Contact, now time.Time) HintKind {
 	if r.Phase != Pending || r.IsProven() || !now.Before(r.EndsAt()) {
 		return ""
 	}
-	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Binding == binding })
+	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Binding == asked.Binding && c.BoundAt.Equal(asked.BoundAt) })
 	switch {
 	case i < 0, r.Contacts[i].Kind == ContactEcho, r.Contacts[i].Kind == ContactShare && i < len(r.Contacts)-1:
 		return ""

@@ -58,40 +58,53 @@ var atItsEnds = map[string]func(*Request){
 	"made after it was sent": func(r *Request) { r.CreatedAt = refusedAt.Add(time.Hour); r.ExpiresAt = refusedAt.Add(2 * time.Hour) },
 }
 
+// lostBefore returns a change that follows another one: a question was lost before it.
+func lostBefore(change func(*Request)) func(*Request) {
+	return func(r *Request) {
+		r.Hints = append(r.Hints, Hint{Kind: HintNoQuestion, At: refusedAt.Add(-45 * time.Second)})
+		change(r)
+	}
+}
+
 func TestHintOfText(t *testing.T) {
 	share, confirm, echo := Contact{Binding: "s"}, Contact{Binding: "c", Kind: ContactConfirm}, Contact{Binding: "e", Kind: ContactEcho}
 	const own, other, hidden = "+4915112345678", "+4915198765432", ""
 	for name, c := range map[string]struct {
 		request func(*Request)
 		from    string
+		binding string
 		want    HintKind
 	}{
-		"from the claimed number":               {unchanged, own, HintTextRefused},
-		"from a hidden number":                  {unchanged, hidden, HintTextRefused},
-		"from another number":                   {unchanged, other, HintOtherNumber},
-		"after another number":                  {alsoHinted(unchanged, HintOtherNumber), own, HintTextRefused},
-		"the right one was asked to confirm":    {asked(confirm), own, ""},
-		"it was, and a hidden number":           {asked(confirm), hidden, ""},
-		"it was, and another number":            {asked(confirm), other, ""},
-		"it was, and the question never came":   {alsoHinted(asked(confirm), HintTextChanged, HintNoQuestion), own, HintTextRefused},
-		"another sender is to share a contact":  {asked(share), own, HintTextRefused},
-		"a hidden sender is to share a contact": {asked(share), hidden, ""},
-		"that is so, and another number":        {asked(share), other, ""},
-		"an echo is awaited":                    {asked(echo), hidden, ""},
+		"from the claimed number":               {unchanged, own, "", HintTextRefused},
+		"from a hidden number":                  {unchanged, hidden, "s", HintTextRefused},
+		"from another number":                   {unchanged, other, "", HintOtherNumber},
+		"after another number":                  {alsoHinted(unchanged, HintOtherNumber), own, "", HintTextRefused},
+		"the right one was asked to confirm":    {asked(confirm), own, "", ""},
+		"it was, and a hidden number":           {asked(confirm), hidden, "s", HintTextRefused},
+		"it was, and another number":            {asked(confirm), other, "", HintOtherNumber},
+		"it was, and the question never came":   {alsoHinted(asked(confirm), HintTextChanged, HintNoQuestion), own, "", HintTextRefused},
+		"another sender is to share a contact":  {asked(share), own, "", HintTextRefused},
+		"another hidden sender is":              {asked(share), hidden, "another", HintTextRefused},
+		"a hidden sender is to share a contact": {asked(share), hidden, "s", ""},
+		"that is so under an older secret":      {asked(Contact{Binding: "older"}), hidden, "s", ""},
+		"that is so, and another number":        {asked(share), other, "", HintOtherNumber},
+		"an earlier question never came":        {lostBefore(asked(share)), hidden, "s", ""},
+		"an echo is awaited":                    {asked(echo), hidden, "e", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, r, e := NewWithT(t), newRefused(t, c.request), Evidence{Method: WhatsApp, SentAt: refusedAt}
+			g, r := NewWithT(t), newRefused(t, c.request)
+			m := Message{Evidence: Evidence{Method: WhatsApp, SentAt: refusedAt}, Binding: c.binding, OlderBindings: []string{"older"}}
 			if c.from != "" {
 				number, err := phone.FromE164(c.from)
 				g.Expect(err).NotTo(HaveOccurred())
-				e.Sender = number
+				m.Sender = number
 			}
-			g.Expect(r.hintOfText(e, HintTextRefused, refusedAt)).To(Equal(c.want))
+			g.Expect(r.hintOfText(m, HintTextRefused, refusedAt)).To(Equal(c.want))
 		})
 	}
 	for name, change := range atItsEnds {
 		r := newRefused(t, change)
-		NewWithT(t).Expect(r.hintOfText(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: refusedAt}, HintTextRefused, refusedAt)).To(BeEmpty(), name)
+		NewWithT(t).Expect(r.hintOfText(Message{Evidence: Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: refusedAt}}, HintTextRefused, refusedAt)).To(BeEmpty(), name)
 	}
 }
 
@@ -103,14 +116,15 @@ func TestHintOfContact(t *testing.T) {
 		why     HintKind
 		want    HintKind
 	}{
-		"after it was asked for":         {own, 0, HintContactRefused, HintContactRefused},
-		"in the second of the question":  {own, -30 * time.Second, HintContactRefused, HintContactRefused},
-		"before it was asked for":        {own, -31 * time.Second, HintContactRefused, ""},
-		"of a sender who was not asked":  {unchanged, 0, HintContactRefused, ""},
-		"another sender was asked":       {other, 0, HintContactRefused, ""},
-		"anonymous":                      {own, 0, HintNumberAnonymous, HintNumberAnonymous},
-		"anonymous, after another one's": {alsoHinted(own, HintContactRefused), 0, HintNumberAnonymous, HintNumberAnonymous},
-		"another one's, after anonymous": {alsoHinted(own, HintNumberAnonymous), 0, HintContactRefused, ""},
+		"after it was asked for":                  {own, 0, HintContactRefused, HintContactRefused},
+		"in the second of the question":           {own, -30 * time.Second, HintContactRefused, HintContactRefused},
+		"before it was asked for":                 {own, -31 * time.Second, HintContactRefused, ""},
+		"of a sender who was not asked":           {unchanged, 0, HintContactRefused, ""},
+		"another sender was asked":                {other, 0, HintContactRefused, ""},
+		"anonymous":                               {own, 0, HintNumberAnonymous, HintNumberAnonymous},
+		"anonymous, after another one's":          {alsoHinted(own, HintContactRefused), 0, HintNumberAnonymous, HintNumberAnonymous},
+		"another one's, after anonymous":          {alsoHinted(own, HintNumberAnonymous), 0, HintContactRefused, ""},
+		"it, and another account was asked since": {alsoHinted(own, HintNumberAnonymous, HintAwaitingContact), 0, HintContactRefused, HintContactRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, e := newRefused(t, c.request), Evidence{Method: WhatsApp, SentAt: refusedAt.Add(c.sent)}
@@ -138,15 +152,48 @@ func TestHintOfLostQuestion(t *testing.T) {
 		"of an echo":                              {asked(Contact{Binding: "own", Kind: ContactEcho}), ""},
 		"to another sender":                       {asked(other), ""},
 		"to none":                                 {unchanged, ""},
+		"asked anew since":                        {func(r *Request) { r.Contacts = []Contact{{Binding: "own", BoundAt: refusedAt.Add(-time.Second)}} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRefused(t, c.request)
-			NewWithT(t).Expect(r.hintOfLostQuestion("own", refusedAt)).To(Equal(c.want))
+			NewWithT(t).Expect(r.hintOfLostQuestion(Contact{Binding: "own", BoundAt: refusedAt.Add(-30 * time.Second)}, refusedAt)).To(Equal(c.want))
 		})
 	}
 	for _, name := range []string{"verified", "expired", "past its end", "proven"} {
 		r := newRefused(t, asked(confirm))
 		atItsEnds[name](&r)
-		NewWithT(t).Expect(r.hintOfLostQuestion("own", refusedAt)).To(BeEmpty(), name)
+		NewWithT(t).Expect(r.hintOfLostQuestion(Contact{Binding: "own", BoundAt: refusedAt.Add(-30 * time.Second)}, refusedAt)).To(BeEmpty(), name)
+	}
+}
+
+// TestHints_afterTheQuestion: a question that is asked anew, and what keeps it from being answered, replace each other.
+func TestHints_afterTheQuestion(t *testing.T) {
+	const asked, other = HintAwaitingContact, HintOtherNumber
+	for name, c := range map[string]struct {
+		came []HintKind
+		want []HintKind
+	}{
+		"asked anew":                      {[]HintKind{asked, HintNumberAnonymous, asked}, []HintKind{HintNumberAnonymous, asked}},
+		"lost, and asked anew":            {[]HintKind{asked, HintNoQuestion, asked}, []HintKind{HintNoQuestion, asked}},
+		"lost again":                      {[]HintKind{asked, HintNoQuestion, asked, HintNoQuestion}, []HintKind{asked, HintNoQuestion}},
+		"refused twice":                   {[]HintKind{asked, HintContactRefused, HintContactRefused}, []HintKind{asked, HintContactRefused}},
+		"refused, anonymous, asked anew":  {[]HintKind{asked, HintContactRefused, HintNumberAnonymous, asked, HintContactRefused}, []HintKind{HintNumberAnonymous, asked, HintContactRefused}},
+		"then anonymous":                  {[]HintKind{asked, HintNumberAnonymous, asked, HintContactRefused, HintNumberAnonymous}, []HintKind{asked, HintContactRefused, HintNumberAnonymous}},
+		"asked twice":                     {[]HintKind{asked, asked}, []HintKind{asked}},
+		"another number is no answer":     {[]HintKind{asked, other, asked, other}, []HintKind{asked, other}},
+		"a confirmation is not asked for": {[]HintKind{HintTextChanged, HintNoQuestion, HintTextChanged}, []HintKind{HintTextChanged, HintNoQuestion}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, r := NewWithT(t), newRefused(t, nil)
+			for i, kind := range c.came {
+				r.addHint(kind, refusedAt.Add(time.Duration(i)*time.Second))
+			}
+			var kinds []HintKind
+			for _, h := range r.Hints {
+				kinds = append(kinds, h.Kind)
+			}
+			g.Expect(kinds).To(Equal(c.want))
+			g.Expect(r.HintAt(refusedAt.Add(time.Minute))).To(Equal(c.want[len(c.want)-1]))
+		})
 	}
 }

@@ -188,7 +188,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "hint-written-each-time", Promise: "proof.md 11: stored once per kind and request",
-		Symbol: "verification.(*Request).hasHint", Old: "return h.Kind == kind", New: "return false && h.Kind == kind",
+		Symbol: "verification.(*Request).indexOfHint", Old: "return h.Kind == kind", New: "return false && h.Kind == kind",
 		Suite: "domain", Test: "TestReceive_storesAHint",
 	},
 	{

@@ -64,7 +64,7 @@ func TestClient_goldens(t *testing.T) {
 			return w.client.SendText(ctx, w.real, ToUserID(hiddenUser), "Thank you.")
 		}, "POST", path + "/messages"},
 		"request_contact_info": {"message_user_id", func() error {
-			return w.client.RequestContact(ctx, w.real, ToUserID(hiddenUser), "Please share your number.", "question:ID:BINDING")
+			return w.client.RequestContact(ctx, w.real, ToUserID(hiddenUser), "Please share your number.", "question:ID:BINDING:BOUND_AT")
 		}, "POST", path + "/messages"},
 		"reply_buttons": {"message", func() error {
 			return w.client.AskWithButtons(ctx, w.real, w.number(), Question{

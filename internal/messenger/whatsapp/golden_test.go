@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -123,8 +124,8 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 			state := f.state(made.Request.ID)
 			f.Expect(state.Contacts).To(HaveLen(1))
 			f.Expect(state.Contacts[0].Binding).To(MatchRegexp(`^[0-9a-f]{32}$`))
-			reference := "question:" + made.Request.ID + ":" + state.Contacts[0].Binding
-			f.Expect(strings.NewReplacer(said, "Please share your number.", reference, "question:ID:BINDING").Replace(prompts[0].Body)).
+			reference := fmt.Sprintf("question:%s:%s:%d", made.Request.ID, state.Contacts[0].Binding, state.Contacts[0].BoundAt.UnixMicro())
+			f.Expect(strings.NewReplacer(said, "Please share your number.", reference, "question:ID:BINDING:BOUND_AT").Replace(prompts[0].Body)).
 				To(MatchJSON(golden(t, "out/request_contact_info")))
 
 			f.Expect(f.post(golden(t, "in/"+name)).Code).To(Equal(http.StatusOK))

@@ -33,7 +33,7 @@ const (
 
 	// promptTimeout bounds the sending of a prompt, which the answer waits for.
 	promptTimeout = 4 * time.Second
-	// promptPause is how long a prompt that was sent stands for the next one to the same sender for the same request.
+	// promptPause is how long a prompt that was sent stands for the same one, which copies of its message lead to.
 	promptPause = 30 * time.Second
 	// maxPrompted bounds the memory of such prompts.
 	maxPrompted = 4096

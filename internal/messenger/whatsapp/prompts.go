@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 	})
 }
 
-// questionPrefix begins the reference of a question to the sender of a code, question:CODE_ID:BINDING. That of an echo is a code's id.
+// questionPrefix begins the reference of a question to the sender of a code, question:CODE_ID:BINDING:BOUND_AT. That of an echo is a code's id.
 const questionPrefix = "question:"
 
 // askSender is sendPrompt for a question to the sender of a code. If Meta never delivers it, whether that is answered or reported by a
@@ -57,8 +58,9 @@ const questionPrefix = "question:"
 func (d *delivery) askSender(
 	ctx context.Context, receipt verification.Receipt, binding string, asked messenger.Outcome, send func(context.Context, string) error,
 ) (messenger.Outcome, error) {
-	reference := questionPrefix + receipt.CodeID + ":" + binding
-	became, err := d.sendPrompt(ctx, binding, receipt.Request.ID, asked, func(ctx context.Context) error { return send(ctx, reference) })
+	boundAt := receipt.Request.BoundAt(binding).UnixMicro() // each question has its own, a copy of its message has the same
+	reference := questionPrefix + receipt.CodeID + ":" + binding + ":" + strconv.FormatInt(boundAt, 10)
+	became, err := d.sendPrompt(ctx, reference, receipt.Request.ID, asked, func(ctx context.Context) error { return send(ctx, reference) })
 	if err != nil || became != messenger.OutcomeNoPrompt {
 		return became, err
 	}
@@ -68,7 +70,7 @@ func (d *delivery) askSender(
 		logr.FromContextOrDiscard(ctx).Error(err, "lost question not recorded")
 		return messenger.OutcomeContentRefused, nil
 	case err != nil:
-		d.hook.prompted.Undo(binding, receipt.Request.ID) // a copy of the message finds that out again
+		d.hook.prompted.Undo(reference, receipt.Request.ID) // a copy of the message finds that out again
 		return messenger.OutcomeFailed, err
 	default:
 		return became, nil
@@ -81,10 +83,16 @@ func (d *delivery) recordLostQuestion(ctx context.Context, reference string) err
 	if !isQuestion {
 		return nil
 	}
-	codeID, binding, _ := strings.Cut(ids, ":")
+	codeID, question, _ := strings.Cut(ids, ":")
+	binding, boundAt, _ := strings.Cut(question, ":")
+	micros, err := strconv.ParseInt(boundAt, 10, 64)
+	if err != nil {
+		return nil //nolint:nilerr // no reference of ours
+	}
+	asked := verification.Contact{Binding: binding, BoundAt: time.UnixMicro(micros)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messageTimeout) // sending may have used up the time of the message
 	defer cancel()
-	if err := d.hook.service.RecordNoQuestion(ctx, codeID, binding, d.settings.EventKinds()); err != nil {
+	if err := d.hook.service.RecordNoQuestion(ctx, codeID, asked, d.settings.EventKinds()); err != nil {
 		return fmt.Errorf("record lost question: %w", err)
 	}
 	return nil
@@ -93,16 +101,16 @@ func (d *delivery) recordLostQuestion(ctx context.Context, reference string) err
 // sendPrompt asks a sender for what the request needs. The answer to Meta waits for it: without the prompt the user is stuck,
 // and only a redelivery of the message asks again.
 func (d *delivery) sendPrompt(
-	ctx context.Context, binding, requestID string, asked messenger.Outcome, send messenger.SendFunc,
+	ctx context.Context, question, requestID string, asked messenger.Outcome, send messenger.SendFunc,
 ) (messenger.Outcome, error) {
-	if !d.hook.prompted.TryStart(d.hook.clock.Now(), binding, requestID) {
+	if !d.hook.prompted.TryStart(d.hook.clock.Now(), question, requestID) {
 		return asked, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promptTimeout)
 	defer cancel()
 	became, err := d.hook.replies.Prompt(ctx, asked, send)
 	if err != nil {
-		d.hook.prompted.Undo(binding, requestID)
+		d.hook.prompted.Undo(question, requestID)
 	}
 	return became, err
 }

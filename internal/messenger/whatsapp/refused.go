@@ -83,6 +83,9 @@ func (d *delivery) refuseMessage(
 	in := verification.Message{
 		Evidence: m.newEvidence(from.number, verification.AssuranceUsual), Text: text, Binding: from.key(),
 	}
+	if bound := d.proverBindings(from); from.number.IsZero() && len(bound) > 0 {
+		in.Binding, in.OlderBindings = bound[0], bound[1:]
+	}
 	receipt, err := d.hook.service.RefuseText(ctx, in, why, d.settings.EventKinds())
 	return d.replyToRefusal(from, refused, receipt, err, reply)
 }

@@ -127,6 +127,23 @@ func TestRefused_textsOfOthers(t *testing.T) {
 	}
 }
 
+// TestRefused_afterTheQuestionToAnother: a hidden sender was asked for the contact, which helps no other one.
+func TestRefused_afterTheQuestionToAnother(t *testing.T) {
+	for _, setting := range []settings.HiddenNumbers{settings.HiddenShared, settings.HiddenEcho} {
+		f, made := newStrict(t)
+		f.change(func(s *settings.Settings) { s.WhatsApp.HiddenNumbers = setting })
+		f.sendHidden(firstCode, hiddenUser)
+		asked := f.hintOf(made.Request.ID)
+		forward := func(userID string) {
+			f.Expect(f.post(webhookOf(forwardedOf(firstCode, object{"from": nil, "from_user_id": userID}))).Code).To(Equal(http.StatusOK))
+		}
+		forward(hiddenUser)
+		f.Expect(f.hintOf(made.Request.ID)).To(Equal(asked), "%s", setting)
+		forward(otherHidden)
+		f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextRefused), "%s", setting)
+	}
+}
+
 // TestRefused_afterTheQuestion: what its sender is asked leads on, and no edit replaces it.
 func TestRefused_afterTheQuestion(t *testing.T) {
 	f, made := newStrict(t)
@@ -239,7 +256,8 @@ func (f *fixture) referenceOf(c seenCall) object {
 	return object{"biz_opaque_callback_data": m.Reference}
 }
 
-// TestQuestion_notDelivered by a status: the user learns that no button will come, and the prepared text goes on to count.
+// TestQuestion_notDelivered by a status: the user learns that no button will come. The prepared text goes on to count if it
+// comes with a number, the answer of a hidden sender once the question is asked anew.
 func TestQuestion_notDelivered(t *testing.T) {
 	for _, code := range []int{131030, 131026, 131047, 131042} { // the last one is of the account, and no question comes either
 		for what, message := range map[string]object{"a contact": hidden(firstCode, hiddenUser), "a confirmation": textOf(firstCode, nil)} {
@@ -249,7 +267,7 @@ func TestQuestion_notDelivered(t *testing.T) {
 			reference, before := f.referenceOf(f.graph.all()[0]), f.hintOf(made.Request.ID)
 			for _, other := range []object{
 				statusOf("wamid.1", "delivered", reference), statusOf("wamid.2", "failed", failedWith(code)),
-				statusOf("wamid.3", "failed", object{"biz_opaque_callback_data": "question:" + made.Request.ID + ":another"}),
+				statusOf("wamid.3", "failed", object{"biz_opaque_callback_data": "question:" + made.Request.ID + ":another:1"}),
 				statusOf("wamid.4", "failed", object{"biz_opaque_callback_data": "question:none"}),
 			} {
 				f.Expect(f.post(statusesOf(other)).Code).To(Equal(http.StatusOK))
@@ -260,7 +278,23 @@ func TestQuestion_notDelivered(t *testing.T) {
 			f.Expect(f.post(statusesOf(failed)).Code).To(Equal(http.StatusOK))
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintNoQuestion), "%s %d", what, code)
 			f.Expect(f.said(f.hook)).To(BeEmpty(), "Meta would refuse it, too")
-			f.say(user, expectedText("Ada's Books", made.Code), "2")
+			if what == "a confirmation" {
+				f.say(user, expectedText("Ada's Books", made.Code), "2")
+			} else {
+				prepared := hidden(expectedText("Ada's Books", made.Code), hiddenUser)
+				prepared["timestamp"] = unixSeconds(f.clock.Now().Add(time.Second))
+				f.clock.SetTime(f.clock.Now().Add(2 * time.Second))
+				f.Expect(f.post(webhookOf(prepared)).Code).To(Equal(http.StatusOK))
+				f.Expect(f.graph.all()).To(HaveLen(2), "asked anew, however soon")
+				failed["id"] = "wamid.6"
+				f.Expect(f.post(statusesOf(failed)).Code).To(Equal(http.StatusOK))
+				f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintAwaitingContact), "the first question, reported late")
+				second := statusOf("wamid.7", "failed", failedWith(code))
+				maps.Copy(second, f.referenceOf(f.graph.all()[1]))
+				f.Expect(f.post(statusesOf(second)).Code).To(Equal(http.StatusOK))
+				f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintNoQuestion), "lost, too")
+				f.Expect(f.post(webhookOf(contactOf(nil, object{"timestamp": unixSeconds(f.clock.Now())}))).Code).To(Equal(http.StatusOK))
+			}
 			f.expectVerified(f.state(made.Request.ID), true)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // HintApplyConfiguration represents a declarative configuration of the Hint type for use
 // with apply.
 //
-// Hint is why a request is not verified yet, from its first time on.
+// Hint is why a request is not verified yet.
 type HintApplyConfiguration struct {
 	// kind is the hint as the HTTP API answers it. Required.
 	Kind *apiv1alpha1.HintKind `json:"kind,omitempty"`
-	// at is when it first happened, RFC 3339 with exactly six digits of a
+	// at is when it happened, RFC 3339 with exactly six digits of a
 	// second. Required.
 	At *v1.MicroTime `json:"at,omitempty"`
 }
