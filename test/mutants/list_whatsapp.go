@@ -82,7 +82,7 @@ var whatsappAccountMutants = []Mutant{
 	},
 	{
 		Name: "session-codes-not-sent-again", Promise: "proof.md 13: if the reply cannot be sent: 5xx, the platform delivers again",
-		Symbol: "whatsapp.(*delivery).sendPrompt", Old: "d.hook.prompted.Undo(binding, requestID)", New: "",
+		Symbol: "whatsapp.(*delivery).sendPrompt", Old: "d.hook.prompted.Undo(question, requestID)", New: "",
 		Suite: "whatsapp", Test: "TestSession_replyFails",
 	},
 	{

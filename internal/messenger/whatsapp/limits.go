@@ -33,7 +33,7 @@ const (
 
 	// promptTimeout bounds the sending of a prompt, which the answer waits for.
 	promptTimeout = 4 * time.Second
-	// promptPause is how long a prompt that was sent stands for the same one, which copies of its message lead to.
+	// promptPause is how long a prompt that was sent stands for the same one: a copy of a message sends no second one.
 	promptPause = 30 * time.Second
 	// maxPrompted bounds the memory of such prompts.
 	maxPrompted = 4096
