@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -156,7 +157,7 @@ func TestHook_lostQuestionsHoldUpNoMessage(t *testing.T) {
 				f.clock.SetTime(started.Add(time.Minute))
 				var statuses []any
 				for i := range 2 * maxFailures {
-					statuses = append(statuses, statusOf(fmt.Sprint(i), "failed", object{"biz_opaque_callback_data": questionPrefix + second.Request.ID + ":b:1"}))
+					statuses = append(statuses, statusOf(strconv.Itoa(i), "failed", object{"biz_opaque_callback_data": questionPrefix + second.Request.ID + ":b:1"}))
 				}
 				written := 0
 				hook := f.failing(func(_ int64, id string) error {
