@@ -116,7 +116,8 @@ func (r *Request) hintOfContact(e Evidence, binding string, why HintKind, now ti
 }
 
 // hintOfLostQuestion returns the hint of a question that never arrives; empty if the request awaits no answer to it, as after
-// a later question, or awaits the contact of another sender by now. The claimed number of an echo is no sender: whether it gets its question is never shown.
+// a later question, or awaits the contact of another sender by now. The claimed number of an echo is no sender: whether
+// it gets its question is never shown.
 func (r *Request) hintOfLostQuestion(asked Contact, now time.Time) HintKind {
 	if r.Phase != Pending || r.IsProven() || !now.Before(r.EndsAt()) {
 		return ""

@@ -50,7 +50,8 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 	})
 }
 
-// questionPrefix begins the reference of a question to the sender of a code, question:CODE_ID:BINDING:BOUND_AT. That of an echo is a code's id.
+// questionPrefix begins the reference of a question to the sender of a code, question:CODE_ID:BINDING:BOUND_AT. That of an echo
+// is a code's id.
 const questionPrefix = "question:"
 
 // askSender is sendPrompt for a question to the sender of a code. If Meta never delivers it, whether that is answered or reported by a
