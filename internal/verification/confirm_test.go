@@ -63,6 +63,17 @@ func TestReceive_aPastedLinkIsAskedAbout(t *testing.T) {
 		"of another number":                     "https://wa.me/15559999999?text=" + encoded,
 		"beside the prepared text":              readable + " https://wa.me/1?text=x",
 		"the draft alone, encoded":              encoded,
+		"a capital":                             "https://wa.me/15550001111?Text=" + readable,
+		"capitals":                              "HTTPS://WA.ME/15550001111?TEXT=" + readable,
+		"without a scheme or a draft":           "wa.me/15550001111 " + readable,
+		"of the app":                            "whatsapp://send?text=" + readable,
+		"of Telegram":                           "see t.me/ada_bot " + readable,
+		"a space":                               "https://x.example/?text =" + readable,
+		"the parameter, encoded":                "https://x.example/?te%78t=" + readable,
+		"the host, encoded, beside a bad %":     "https://wa%2Eme/1?te%78t=%zz" + readable,
+		"full width":                            "https://x.example/？ｔｅｘｔ＝" + readable,
+		"invisible characters":                  "https://wa.\u200bme/1?te\u00adxt=" + readable,
+		"an ideographic full stop":              "https://wa。me/1 " + readable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

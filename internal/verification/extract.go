@@ -10,9 +10,6 @@ const (
 	// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
 	maxExtractRunes = 4096
 
-	// linkDraft stands before the text in a link that opens a chat: wa.me/NUMBER?text=, api.whatsapp.com/send?phone=NUMBER&text=.
-	linkDraft = "text="
-
 	// keyboardHyphens are what keyboards write for a hyphen, beside the dashes of Unicode: the minus sign, the prolonged sound mark
 	// and the middle dot of Japanese ones in both widths, the middle dot, and bullets.
 	keyboardHyphens = "−ーｰ・･·•⁃"

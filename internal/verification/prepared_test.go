@@ -63,6 +63,9 @@ func TestHoldsPrepared(t *testing.T) {
 		"emoji":                          {prepared + " 👍🏽❤️", true},
 		"forty others":                   {strings.Repeat("x", 20) + prepared + strings.Repeat("😀", 20), true},
 
+		"a link that opens no chat":      {prepared + " https://a.example/?context=1", true},
+		"a percentage":                   {"I am 100% sure. " + prepared, true},
+
 		"forty-one others":      {strings.Repeat("x", 20) + prepared + strings.Repeat("😀", 21), false},
 		"forty-one spaced out":  {strings.Repeat("x ", 41) + prepared, false},
 		"a story before":        {"Please release my parcel. My address is 1 Main Street, London. " + prepared, false},
@@ -90,6 +93,9 @@ func TestHoldsPrepared(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(holdsPrepared("anything", "")).To(BeFalse(), "nothing was prepared")
 	g.Expect(holdsPrepared("anything", " . ")).To(BeFalse())
+	own := "Ada's Café (https://wa.me/1?text=Hi%20Ada): Code: " + code
+	g.Expect(holdsPrepared("Hi! "+strings.ToUpper(own), own)).To(BeTrue(), "a link of the prepared text")
+	g.Expect(holdsPrepared("https://wa.me/1?text="+own, own)).To(BeFalse(), "one more")
 	for _, name := range []string{"مكتبة آدا", "アダ書店", "गूगल किताबें", "Книги Ады", "A!", "🛒 Shop & Co.", "İstanbul", "Straße"} {
 		text := "I confirm my phone number to " + name + ". Code: " + code
 		g.Expect(holdsPrepared(text, text)).To(BeTrue(), name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 )
 
@@ -95,7 +94,7 @@ func (s *Service) Receive(ctx context.Context, m Message, wanted EventKinds) (Re
 		switch {
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now, wanted)
-		case m.Prepared != nil && (strings.Contains(m.Text, linkDraft) || !HoldsPrepared(m.Text, m.Prepared(r, code))):
+		case m.Prepared != nil && !HoldsPrepared(m.Text, m.Prepared(r, code)):
 			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now, wanted)
 		default:
 			return r.Verify(m.Evidence, now, wanted)

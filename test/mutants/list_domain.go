@@ -264,6 +264,11 @@ var domainMutants = []Mutant{
 		Suite:  "domain", Test: "TestReceive_theTextThatWasPrepared|TestReceive_asksNobodyElse",
 	},
 	{
+		Name: "link-beside-the-sentence", Promise: "security.md: a pasted link is asked about",
+		Symbol: "verification.HoldsPrepared", Old: "!hasChatLinkBeside(message, one)", New: "true",
+		Suite: "domain", Test: "TestReceive_aPastedLinkIsAskedAbout",
+	},
+	{
 		Name: "sentence-among-many-others", Promise: "design.md 3: with at most 40 other characters",
 		Symbol: "verification.HoldsPrepared", Old: "<= MaxOtherCharacters", New: "<= 10*MaxOtherCharacters",
 		Suite: "domain", Test: "TestHoldsPrepared",
