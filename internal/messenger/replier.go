@@ -101,9 +101,10 @@ func (r *Replier) PolicyOf(send SendPolicy, o Outcome, sentAt time.Time) ReplyPo
 }
 
 // isBacklog reports whether a message of that age was for no request that is known, and can be for none that lives: it waited at the
-// platform, perhaps since before the account was ours. Its sender would be surprised by an answer.
+// platform, perhaps since before the account was ours. Its sender would be surprised by an answer. The request of a code for another
+// messenger is stored.
 func isBacklog(o Outcome, age time.Duration) bool {
-	return age > verification.MaxTTL && (o == OutcomeTapRefused || PolicyOf(o) == ReplyToStranger)
+	return age > verification.MaxTTL && o != OutcomeWrongMethod && (o == OutcomeTapRefused || PolicyOf(o) == ReplyToStranger)
 }
 
 // Reply answers a user.

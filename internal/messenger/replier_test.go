@@ -117,7 +117,7 @@ func TestReplier_backlog(t *testing.T) {
 		OutcomeUnknownCode: {old: NoReply, fresh: ReplyToStranger},
 		OutcomeOtherType:   {old: NoReply, fresh: ReplyToStranger},
 		OutcomeForwarded:   {old: NoReply, fresh: ReplyToStranger},
-		OutcomeWrongMethod: {old: NoReply, fresh: ReplyToStranger},
+		OutcomeWrongMethod: {old: ReplyToStranger, fresh: ReplyToStranger},
 		OutcomeTapRefused:  {old: NoReply, fresh: ReplyToUser},
 		OutcomeTooLate:     {old: ReplyToUser, fresh: ReplyToUser, 7 * 24 * time.Hour: ReplyToUser},
 		OutcomeVerified:    {old: ReplyToUser},
