@@ -105,7 +105,7 @@ func (c *Channel) handleUpdate(ctx context.Context, log logr.Logger, s *settings
 	switch {
 	case why == "":
 		receipt, why, err = c.applyInbound(ctx, s, in, bound, start)
-	case in.isContact:
+	case in.isContact && why != messenger.OutcomeBadNumber: // a bad number may be the sender's own
 		in.isRefused = true
 		receipt, why, err = c.refuseContact(ctx, s, in, bound, why, start)
 	}

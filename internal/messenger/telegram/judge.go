@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,14 +76,25 @@ func judgeContact(c *contact, sender int64) (phone.Number, messenger.Outcome) {
 	case *c.UserID != sender:
 		return phone.Number{}, messenger.OutcomeContactOfAnother
 	}
-	number, err := phone.ParseTelegram(c.PhoneNumber)
-	if err != nil {
-		if refusal, ok := errors.AsType[*phone.Error](err); ok && refusal.Reason == phone.ReasonAnonymous {
-			return phone.Number{}, messenger.OutcomeAnonymousNumber
-		}
+	switch number, err := phone.ParseTelegram(c.PhoneNumber); {
+	case err == nil:
+		return number, ""
+	case isAnonymous(c.PhoneNumber):
+		return phone.Number{}, messenger.OutcomeAnonymousNumber
+	default:
 		return phone.Number{}, messenger.OutcomeBadNumber
 	}
-	return number, ""
+}
+
+// isAnonymous reports whether the digits of a number begin as those of an anonymous one. Clients show it in groups, which cannot be parsed.
+func isAnonymous(contactPhone string) bool {
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, contactPhone)
+	return strings.HasPrefix(digits, "888")
 }
 
 // extractPayload returns the part of a text that may hold a code: the rest after /start, or a whole text that is no command.

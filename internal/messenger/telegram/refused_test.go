@@ -22,11 +22,12 @@ var refusedContacts = map[string]struct {
 	hint     verification.HintKind
 	said     string
 }{
-	"of another":     {`"user_id":%d`, `"user_id":43`, messenger.OutcomeContactOfAnother, verification.HintContactRefused, english.ContactRefused},
-	"of no user":     {`,"user_id":%d`, ``, messenger.OutcomeContactWithoutUser, verification.HintContactRefused, english.ContactRefused},
-	"forwarded":      {`"contact":`, `"forward_origin":{},"contact":`, messenger.OutcomeForwarded, verification.HintContactRefused, english.ContactRefused},
-	"without digits": {`"phone_number":"+4915112345678"`, `"phone_number":"none"`, messenger.OutcomeBadNumber, verification.HintContactRefused, english.ContactRefused},
-	"anonymous":      {`+4915112345678`, `+88800012345`, messenger.OutcomeAnonymousNumber, verification.HintNumberAnonymous, english.NumberAnonymous},
+	"of another":              {`"user_id":%d`, `"user_id":43`, messenger.OutcomeContactOfAnother, verification.HintContactRefused, english.ContactRefused},
+	"of no user":              {`,"user_id":%d`, ``, messenger.OutcomeContactWithoutUser, verification.HintContactRefused, english.ContactRefused},
+	"forwarded":               {`"contact":`, `"forward_origin":{},"contact":`, messenger.OutcomeForwarded, verification.HintContactRefused, english.ContactRefused},
+	"anonymous":               {`+4915112345678`, `+88800012345`, messenger.OutcomeAnonymousNumber, verification.HintNumberAnonymous, english.NumberAnonymous},
+	"anonymous, with blanks":  {`+4915112345678`, `+888 0123 4567`, messenger.OutcomeAnonymousNumber, verification.HintNumberAnonymous, english.NumberAnonymous},
+	"anonymous, with hyphens": {`+4915112345678`, `888-0123-4567`, messenger.OutcomeAnonymousNumber, verification.HintNumberAnonymous, english.NumberAnonymous},
 }
 
 // refusedContact returns one of refusedContacts.
@@ -86,6 +87,24 @@ func TestRefused_contactsOfStrangers(t *testing.T) {
 		w.flush()
 		said := w.api.got("sendMessage")
 		w.Expect(string(said[len(said)-1])).To(ContainSubstring("does not confirm anything"), "as to any stranger, once a day")
+	}
+}
+
+// TestRefused_badNumber: their own contact with what is no number is not called another's.
+func TestRefused_badNumber(t *testing.T) {
+	for _, number := range []string{"none", "+49 151 12345678", ""} {
+		w := newWorld(t)
+		id := w.initiate("golden").Request.ID
+		w.accept(w.update(1, user, "/start "+goldenCode))
+		bad := strings.Replace(string(w.contactUpdate(2, user, claimed)), claimed, number, 1)
+		w.Expect(w.accept([]byte(bad))).To(Equal(messenger.OutcomeBadNumber))
+		w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact))
+		w.flush()
+		said := w.api.got("sendMessage")
+		w.Expect(said).To(HaveLen(2))
+		w.Expect(said[1]).To(MatchJSON(fmt.Sprintf(`{"chat_id":%d,"text":%q}`, user, english.TelegramUnknown)), "the button stays")
+		w.accept(w.contactUpdate(3, user, claimed))
+		w.Expect(w.phase(id)).To(Equal(verification.Verified))
 	}
 }
 

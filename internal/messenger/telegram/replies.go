@@ -38,7 +38,7 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 		}
 		c.replies.Reply(c.replyWith(s, in, userText(s, became, &receipt.Request), Keyboard{Remove: true}))
 	case policy == messenger.ReplyToStranger:
-		// Who shared the contact of another may still press the button.
+		// A sender who shared another contact may still press the button.
 		keyboard := Keyboard{Remove: became == messenger.OutcomeUnknownCode && in.isContact}
 		// The language is known if the code is that of a request for another messenger.
 		text := texts.Fill(s.TextsIn(receipt.Request.Locale).TelegramUnknown, s.DisplayName)
