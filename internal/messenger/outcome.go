@@ -73,7 +73,7 @@ const (
 	OutcomeContactWithoutUser Outcome = "contact_without_user"
 	OutcomeContactOfAnother   Outcome = "contact_of_another"
 	OutcomeBadNumber          Outcome = "bad_number"
-	// OutcomeAnonymousNumber is a number with +888, which is no telephone line.
+	// OutcomeAnonymousNumber is a number with +888, which is not that of a telephone line.
 	OutcomeAnonymousNumber Outcome = "anonymous_number"
 )
 

@@ -144,7 +144,7 @@ func signedAttacks() []Attack {
 			m.Type, m.Text = "edit", nil
 			return v
 		}),
-		signed("captioned-text", "has the victim send the text below a picture", func(a *assault, b *business) waValue {
+		signed("captioned-text", "has the victim send the text as the caption of a picture", func(a *assault, b *business) waValue {
 			v := a.asVictim(b)
 			m := &v.Messages[0]
 			m.Image = &waImage{m.Text.Body, "image/jpeg", "81d3bd8a8db4868c9520ed47186e8b7c5789e61ff79f7f834be6950b808a90d3", "2754859441498128"}

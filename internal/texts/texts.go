@@ -38,7 +38,7 @@ type Texts struct {
 	ButtonNotMe  string `json:"buttonNotMe"`
 	Declined     string `json:"declined"`
 
-	// ContactRefused is for a contact that is not the sender's own, NumberAnonymous for one whose number is no telephone line.
+	// ContactRefused is for a contact that is not the sender's own, NumberAnonymous for one whose number is anonymous.
 	ContactRefused  string `json:"contactRefused"`
 	NumberAnonymous string `json:"numberAnonymous"`
 

@@ -49,6 +49,17 @@ func TestLanguages_nameTheButtons(t *testing.T) {
 	}
 }
 
+// TestLanguages_refusedContacts: users who were sent by another person are told to share nothing, whatever they shared.
+func TestLanguages_refusedContacts(t *testing.T) {
+	for _, language := range Languages() {
+		g, texts := NewWithT(t), builtIn[language]
+		_, advice, _ := strings.Cut(texts.ContactRefused, "\n\n")
+		ends := strings.IndexAny(advice, ".।。")
+		g.Expect(ends).To(BeNumerically(">", 0), language)
+		g.Expect(texts.NumberAnonymous).To(ContainSubstring("\n\n"+advice[:ends]), language+": ignore this and share nothing")
+	}
+}
+
 // phoneChanges are what keyboards and messengers do to a text that the user sends as it is.
 var phoneChanges = map[string]func(string) string{
 	"nothing":            func(text string) string { return text },

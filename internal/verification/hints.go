@@ -25,11 +25,11 @@ const (
 	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once
 	// at most.
 	HintTextChanged HintKind = "TEXT_CHANGED"
-	// HintTextRefused means that the code came in a text that never counts: an edited or forwarded one, or one below a picture.
+	// HintTextRefused means that the code came in a text that never counts: an edited or forwarded one, or a caption.
 	HintTextRefused HintKind = "TEXT_REFUSED"
 	// HintContactRefused means that the contact which the sender of the code shared was not their own.
 	HintContactRefused HintKind = "CONTACT_REFUSED"
-	// HintNumberAnonymous means that it was their own, with a number that is no telephone line.
+	// HintNumberAnonymous means that it was their own, with a number that is not that of a telephone line.
 	HintNumberAnonymous HintKind = "NUMBER_ANONYMOUS"
 	// HintNoQuestion means that the messenger never delivers the question that the sender of the code is to answer.
 	HintNoQuestion HintKind = "NO_QUESTION"

@@ -40,7 +40,7 @@ const (
 	TextRefused State = "text-refused"
 	// ContactRefused means that the contact was not the sender's own; the right one is awaited.
 	ContactRefused State = "contact-refused"
-	// Anonymous means that the sender's number is no telephone line.
+	// Anonymous means that the sender's number is not that of a telephone line.
 	Anonymous State = "anonymous"
 	// NoQuestion means that the messenger does not deliver the question that the sender is to answer.
 	NoQuestion State = "no-question"
