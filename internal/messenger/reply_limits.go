@@ -59,7 +59,7 @@ func (o *Cooldown) TryStart(now time.Time, words ...string) bool {
 	return true
 }
 
-// Undo undoes Due.
+// Undo undoes TryStart.
 func (o *Cooldown) Undo(words ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *StrangerLimiter) Decide(now time.Time, sender string) StrangerDecision 
 	}
 }
 
-// Undo undoes Judge for an answer that could not be sent.
+// Undo undoes Decide for an answer that could not be sent.
 func (s *StrangerLimiter) Undo(sender string) { s.answered.Undo(sender) }
 
 const (

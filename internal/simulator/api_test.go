@@ -120,6 +120,7 @@ func TestAPI_refusesWhatItDoesNotUnderstand(t *testing.T) {
 		"an odd token":           {http.MethodPut, "/sim/accounts/whatsapp/1", `{"token": "half"}`, 400, "bad_request"},
 		"an odd category":        {http.MethodPut, "/sim/accounts/whatsapp/1", `{"category": "free"}`, 400, "bad_request"},
 		"an odd failure":         {http.MethodPut, "/sim/accounts/whatsapp/1", `{"sendFailures": "silently"}`, 400, "bad_request"},
+		"an odd code":            {http.MethodPut, "/sim/accounts/whatsapp/1", `{"failWith": -131030}`, 400, "bad_request"},
 		"no echo":                {http.MethodPost, "/sim/users/3/attack/echo-tap-as-text", `{"link": "` + waLink + `", "phone": "+4915112345678"}`, 409, "not_asked"},
 		"no echo was tapped":     {http.MethodPost, "/sim/users/3/attack/echo-tap-replayed", `{"link": "` + waLink + `", "phone": "+4915112345678"}`, 409, "nothing_captured"},
 		"an echo to no user":     {http.MethodPost, "/sim/users/3/attack/echo-tap-unsigned", `{"link": "` + waLink + `", "phone": "+4915199999999"}`, 404, "unknown_user"},

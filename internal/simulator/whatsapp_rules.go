@@ -78,6 +78,9 @@ func (r *WhatsAppRules) validateRules() *failure {
 			return badRequest(choice.field, "want one of "+strings.Join(choice.values, ", "))
 		}
 	}
+	if r.FailWith != nil && *r.FailWith < 0 {
+		return badRequest("failWith", "want a positive code, or 0 for none")
+	}
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// A message that can prove nothing changes no more of a request than its hints. Receipt.Hinted is set for the one that was first to do so.
+// A message that can prove nothing adds a hint to its request and changes nothing else. Receipt.Hinted is set for the message that added it.
 
 // RefuseText handles a text that never counts, such as a forwarded one. why is the hint, unless the request shows a better one.
 func (s *Service) RefuseText(ctx context.Context, m Message, why HintKind, wanted EventKinds) (Receipt, error) {

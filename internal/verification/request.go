@@ -300,8 +300,12 @@ func (r *Request) HeardAt() time.Time {
 		}
 	}
 	for _, h := range r.Hints {
-		if h.Kind != HintWrongCode && h.Kind != HintCanceled && h.At.After(heard) { // these come from the client and the page
-			heard = h.At
+		switch h.Kind {
+		case HintWrongCode, HintCanceled, HintNoQuestion: // from the client, the page, and the status of a question
+		default:
+			if h.At.After(heard) {
+				heard = h.At
+			}
 		}
 	}
 	return heard
