@@ -94,12 +94,14 @@ func (k HintKind) keepsFromAnswer() bool {
 	}
 }
 
-// addAttention adds a hint to a pending request, and makes its event due if that is wanted. It reports whether it is news.
+// addAttention adds a hint to a pending request, and makes its event due if that is wanted and it is the first of its kind, so that a
+// sender who alternates causes few events. It reports whether it is news.
 func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) bool {
+	isFirst := r.indexOfHint(kind) < 0
 	if !r.addHint(kind, now) {
 		return false
 	}
-	if r.Phase == Pending && wanted.Wants(Event{Kind: EventAttention, Test: r.Test}) {
+	if isFirst && r.Phase == Pending && wanted.Wants(Event{Kind: EventAttention, Test: r.Test}) {
 		r.makeEventDue(now, wanted)
 	}
 	return true

@@ -63,8 +63,8 @@ func TestHoldsPrepared(t *testing.T) {
 		"emoji":                          {prepared + " 👍🏽❤️", true},
 		"forty others":                   {strings.Repeat("x", 20) + prepared + strings.Repeat("😀", 20), true},
 
-		"a link that opens no chat":      {prepared + " https://a.example/?context=1", true},
-		"a percentage":                   {"I am 100% sure. " + prepared, true},
+		"a link that opens no chat": {prepared + " https://a.example/?context=1", true},
+		"a percentage":              {"I am 100% sure. " + prepared, true},
 
 		"forty-one others":      {strings.Repeat("x", 20) + prepared + strings.Repeat("😀", 21), false},
 		"forty-one spaced out":  {strings.Repeat("x ", 41) + prepared, false},

@@ -10,7 +10,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// A message that can prove nothing adds a hint to its request and changes nothing else. Receipt.Hinted is set for the message that added it.
+// A message that can prove nothing adds a hint to its request and changes nothing else. Receipt.Hinted is set for the message that added
+// the first of its kind.
 
 // RefuseText handles a text that never counts, such as a forwarded one. why is the hint, unless the request shows a better one.
 func (s *Service) RefuseText(ctx context.Context, m Message, why HintKind, wanted EventKinds) (Receipt, error) {
@@ -47,7 +48,7 @@ func (s *Service) RecordNoQuestion(ctx context.Context, codeID string, asked Con
 	return err
 }
 
-// storeHint stores the hint that choose returns, if it is not empty and the first of its kind.
+// storeHint stores the hint that choose returns, if it is not empty and news.
 func (s *Service) storeHint(ctx context.Context, id string, wanted EventKinds, choose func(*Request, time.Time) HintKind) (Receipt, error) {
 	hinted := false
 	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
@@ -55,7 +56,8 @@ func (s *Service) storeHint(ctx context.Context, id string, wanted EventKinds, c
 			return errOtherMode
 		}
 		kind := choose(r, now)
-		if hinted = kind != "" && r.addAttention(kind, now, wanted); !hinted {
+		hinted = kind != "" && r.indexOfHint(kind) < 0
+		if kind == "" || !r.addAttention(kind, now, wanted) {
 			return ErrUnchanged
 		}
 		return nil

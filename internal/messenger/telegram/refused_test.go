@@ -68,9 +68,17 @@ func TestRefused_contacts(t *testing.T) {
 			w.Expect(said).To(HaveLen(2))
 			w.Expect(said[1]).To(MatchJSON(fmt.Sprintf(`{"chat_id":%d,"text":%q}`, user, texts.Fill(c.said, "Example Shop"))), "the button stays")
 
-			w.Expect(w.postTo(other, w.contactUpdate(4, user, claimed), secret).Code).To(Equal(200))
-			w.Expect(w.phase(id)).To(Equal(verification.Verified))
+			w.later(5 * time.Second)
+			w.Expect(w.postTo(other, w.update(4, user, "/start "+goldenCode), secret).Code).To(Equal(200))
+			w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact), "they are asked anew")
+			w.flush()
 			w.Expect(w.postTo(other, w.refusedContact(name, 5, user), secret).Code).To(Equal(200))
+			w.Expect(w.hint(id)).To(Equal(c.hint))
+			w.Expect(other.replies.Len()).To(BeZero(), "one reply for each hint of a request")
+
+			w.Expect(w.postTo(other, w.contactUpdate(6, user, claimed), secret).Code).To(Equal(200))
+			w.Expect(w.phase(id)).To(Equal(verification.Verified))
+			w.Expect(w.postTo(other, w.refusedContact(name, 7, user), secret).Code).To(Equal(200))
 			w.Expect(w.phase(id)).To(Equal(verification.Verified))
 		})
 	}

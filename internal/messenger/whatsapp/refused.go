@@ -32,7 +32,7 @@ func (m *message) readContent() (text string, refused messenger.Outcome, err err
 	}
 }
 
-// readOtherText returns the text of a message that is none: the caption of a picture, a film or a file, or the new text of a message that
+// readOtherText returns the text of a message that is none: the caption of a picture, a video or a file, or the new text of a message that
 // was edited (webhooks/reference/messages/edit). It is empty if there is none that can be read.
 func (m *message) readOtherText() string {
 	var part json.RawMessage
