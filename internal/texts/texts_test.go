@@ -49,7 +49,7 @@ func TestLanguages_nameTheButtons(t *testing.T) {
 	}
 }
 
-// TestLanguages_refusedContacts: users who were sent by another person are told to share nothing, whatever they shared.
+// TestLanguages_refusedContacts: both replies advise users whom another person sent to share nothing.
 func TestLanguages_refusedContacts(t *testing.T) {
 	for _, language := range Languages() {
 		g, texts := NewWithT(t), builtIn[language]

@@ -88,7 +88,7 @@ func (d *delivery) recordLostQuestion(ctx context.Context, reference string) err
 	binding, boundAt, _ := strings.Cut(question, ":")
 	micros, err := strconv.ParseInt(boundAt, 10, 64)
 	if err != nil {
-		return nil //nolint:nilerr // no reference of ours
+		return nil // no reference of ours
 	}
 	asked := verification.Contact{Binding: binding, BoundAt: time.UnixMicro(micros)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messageTimeout) // sending may have used up the time of the message
