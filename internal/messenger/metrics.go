@@ -56,7 +56,7 @@ func NewMetrics(method verification.Method, registerer prometheus.Registerer) (*
 		Messages: counter("phoneproof_messages_total", "Messages and other parts of authentic posts of a messenger, by outcome.", "outcome"),
 		Replies: counter("phoneproof_replies_total",
 			"Replies and prompts to users: sent, refused, failed, dropped (queue full), repeated, limited, suppressed (by the project), "+
-				"backlog (to a stranger's old message).",
+				"backlog (to an old message about no stored request).",
 			"result"),
 		Requests: counter("phoneproof_callback_requests_total", "Requests to the callback of a messenger, by result.", "result"),
 	}
