@@ -66,7 +66,8 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.workers, "workers", 32, "number of concurrent clients")
 	flags.Float64Var(&o.rate, "rate", 15,
 		"most verifications that begin per second for each store; zero means as many as the machine can handle")
-	flags.DurationVar(&o.quiet, "quiet", 3*time.Minute, "longest wait, after the faults, for due work")
+	// A request lives for a minute, and for two more if its number was proven and its digits are never entered.
+	flags.DurationVar(&o.quiet, "quiet", 4*time.Minute, "longest wait, after the faults, for due work")
 	flags.StringVar(&o.dir, "dir", filepath.Join("bin", "chaos"), "folder for ledgers and logs; kept after a failure")
 	flags.BoolVar(&o.keep, "keep", false, "keep ledgers and logs after a success, too")
 	flags.BoolVar(&o.debug, "debug", true, "let replicas log at level debug")
