@@ -415,7 +415,7 @@ var domainMutants = []Mutant{
 		Name: "store-failure-taken-for-unknown", Promise: "design.md 7: 5xx only when we could not persist",
 		Symbol: "verification.(*Service).applyTransition",
 		Old:    `return Receipt{}, fmt.Errorf("apply message: %w", err)`,
-		New:    "return Receipt{Outcome: OutcomeUnknown}, nil",
+		New:    "_ = fmt.Sprint(err)\n\t\treturn Receipt{Outcome: OutcomeUnknown}, nil",
 		Suite:  "domain", Test: "TestReceive_withTheStoreDown",
 	},
 	{
