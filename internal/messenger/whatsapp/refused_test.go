@@ -65,7 +65,7 @@ func TestRefused_texts(t *testing.T) {
 		"forwarded":                 forwardedOf(prepared, nil),
 		"frequently forwarded":      textOf(prepared, object{"context": object{"frequently_forwarded": true}}),
 		"below a picture":           messageOf("image", caption, nil),
-		"below a film":              messageOf("video", caption, nil),
+		"below a video":             messageOf("video", caption, nil),
 		"below a file":              messageOf("document", caption, nil),
 		"below a forwarded picture": messageOf("image", caption, object{"context": object{"forwarded": true}}),
 	} {
