@@ -3,8 +3,11 @@ package app
 import (
 	"bytes"
 	"fmt"
+	"image"
+	"image/draw"
 	"image/png"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -83,15 +86,24 @@ func (p *userPage) keepInside() {
 	}, true); 0`)
 }
 
-// readQR returns what the QR code on the screen holds, as a camera sees it.
+// readQR returns what the QR code on the screen holds. Its place is given, because gozxing misjudges the size of one code in some hundreds
+// if it has to find it on the screen.
 func (p *userPage) readQR() string {
 	p.t.Helper()
-	p.Eval(`document.querySelector(".scan img").scrollIntoView({block: "center"}); 0`)
-	picture, err := png.Decode(bytes.NewReader(p.TakeScreenshot()))
+	box := p.Eval(`(() => {
+		const picture = document.querySelector(".scan img");
+		picture.scrollIntoView({block: "center"});
+		const box = picture.getBoundingClientRect(), round = parseFloat(getComputedStyle(picture).borderTopLeftRadius);
+		return [box.left + round, box.top + round, box.right - round, box.bottom - round];
+	})()`).([]any)
+	at := func(i int) int { return int(math.Round(box[i].(float64))) }
+	screen, err := png.Decode(bytes.NewReader(p.TakeScreenshot()))
 	p.Expect(err).NotTo(HaveOccurred())
+	picture := image.NewGray(image.Rect(0, 0, at(2)-at(0), at(3)-at(1)))
+	draw.Draw(picture, picture.Bounds(), screen, image.Pt(at(0), at(1)), draw.Src)
 	bitmap, err := gozxing.NewBinaryBitmapFromImage(picture)
 	p.Expect(err).NotTo(HaveOccurred())
-	result, err := qrcode.NewQRCodeReader().Decode(bitmap, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_TRY_HARDER: true})
+	result, err := qrcode.NewQRCodeReader().Decode(bitmap, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_PURE_BARCODE: true})
 	p.Expect(err).NotTo(HaveOccurred())
 	return result.GetText()
 }
