@@ -15,8 +15,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -117,14 +120,23 @@ func (s *shop) followPhases(ctx context.Context) *phaseHistory {
 	return h
 }
 
-// watchRequests calls record with each change of the project's requests, one after the other, until the spec ends.
+// watchRequests calls record with each change of the project's requests, one after the other, until the spec ends. An API server may
+// end a watch at any time, and does so if its client is slow: then it goes on from the last change.
 func (s *shop) watchRequests(ctx context.Context, record func(watch.EventType, *verifyv1.VerificationRequest)) {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
 	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	changes, err := watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(s.namespace))
+	present := &verifyv1.VerificationRequestList{}
+	Expect(watcher.List(ctx, present, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range present.Items {
+		record(watch.Added, &present.Items[i])
+	}
+	from := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(s.namespace), &client.ListOptions{Raw: &o})
+	}}
+	changes, err := watchtools.NewRetryWatcherWithContext(ctx, present.ResourceVersion, from)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(changes.Stop)
 	go func() {
