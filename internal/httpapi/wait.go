@@ -35,7 +35,7 @@ func (w *waitLimiter) acquire(key settings.Key, connections int) *boundedhttp.Ho
 	if w.byKey == nil {
 		w.byKey = make(map[string]int)
 	}
-	w.count(key, connections)
+	w.addConnections(key, connections)
 	return hold
 }
 
@@ -44,13 +44,14 @@ func (w *waitLimiter) release(key settings.Key, connections int, hold *boundedht
 	hold.Release()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.count(key, -connections)
+	w.addConnections(key, -connections)
 	if w.byKey[key.Name] == 0 {
 		delete(w.byKey, key.Name) // The names of removed keys must not use memory.
 	}
 }
 
-func (w *waitLimiter) count(key settings.Key, connections int) {
+// addConnections adds to what a key has, and all test keys together; a negative number takes away.
+func (w *waitLimiter) addConnections(key settings.Key, connections int) {
 	w.byKey[key.Name] += connections
 	if key.Test {
 		w.tests += connections

@@ -1,9 +1,6 @@
 package verification
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Activity is what became of the requests of one method since a time.
 type Activity struct {
@@ -33,9 +30,7 @@ func (a *Activity) Hear(r *Request, since time.Time) {
 }
 
 // isCanceled reports whether the client, or the user on the page, ended the request.
-func (r *Request) isCanceled() bool {
-	return slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == HintCanceled })
-}
+func (r *Request) isCanceled() bool { return r.indexOfHint(HintCanceled) >= 0 }
 
 // expiredAt returns when the request may be expired.
 func (r *Request) expiredAt() time.Time { return r.ExpiresAt.Add(ExpiryGrace) }

@@ -26,8 +26,8 @@ func newRefused(t *testing.T, change func(*Request)) Request {
 	return r
 }
 
-// asked returns a change by which senders were asked, half a minute before.
-func asked(contacts ...Contact) func(*Request) {
+// withContacts returns a change by which senders were asked, half a minute before.
+func withContacts(contacts ...Contact) func(*Request) {
 	return func(r *Request) {
 		for _, c := range contacts {
 			c.BoundAt = refusedAt.Add(-30 * time.Second)
@@ -46,7 +46,7 @@ func alsoHinted(change func(*Request), kinds ...HintKind) func(*Request) {
 	}
 }
 
-func unchanged(*Request) {}
+func changeNothing(*Request) {}
 
 // atItsEnds are requests that no refusal says anything about.
 var atItsEnds = map[string]func(*Request){
@@ -75,21 +75,21 @@ func TestHintOfText(t *testing.T) {
 		binding string
 		want    HintKind
 	}{
-		"from the claimed number":               {unchanged, own, "", HintTextRefused},
-		"from a hidden number":                  {unchanged, hidden, "s", HintTextRefused},
-		"from another number":                   {unchanged, other, "", HintOtherNumber},
-		"after another number":                  {alsoHinted(unchanged, HintOtherNumber), own, "", HintTextRefused},
-		"the right one was asked to confirm":    {asked(confirm), own, "", ""},
-		"it was, and a hidden number":           {asked(confirm), hidden, "s", HintTextRefused},
-		"it was, and another number":            {asked(confirm), other, "", HintOtherNumber},
-		"it was, and the question never came":   {alsoHinted(asked(confirm), HintTextChanged, HintNoQuestion), own, "", HintTextRefused},
-		"another sender is to share a contact":  {asked(share), own, "", HintTextRefused},
-		"another hidden sender is":              {asked(share), hidden, "another", HintTextRefused},
-		"a hidden sender is to share a contact": {asked(share), hidden, "s", ""},
-		"that is so under an older secret":      {asked(Contact{Binding: "older"}), hidden, "s", ""},
-		"that is so, and another number":        {asked(share), other, "", HintOtherNumber},
-		"an earlier question never came":        {lostBefore(asked(share)), hidden, "s", ""},
-		"an echo is awaited":                    {asked(echo), hidden, "e", ""},
+		"from the claimed number":               {changeNothing, own, "", HintTextRefused},
+		"from a hidden number":                  {changeNothing, hidden, "s", HintTextRefused},
+		"from another number":                   {changeNothing, other, "", HintOtherNumber},
+		"after another number":                  {alsoHinted(changeNothing, HintOtherNumber), own, "", HintTextRefused},
+		"the right one was asked to confirm":    {withContacts(confirm), own, "", ""},
+		"it was, and a hidden number":           {withContacts(confirm), hidden, "s", HintTextRefused},
+		"it was, and another number":            {withContacts(confirm), other, "", HintOtherNumber},
+		"it was, and the question never came":   {alsoHinted(withContacts(confirm), HintTextChanged, HintNoQuestion), own, "", HintTextRefused},
+		"another sender is to share a contact":  {withContacts(share), own, "", HintTextRefused},
+		"another hidden sender is":              {withContacts(share), hidden, "another", HintTextRefused},
+		"a hidden sender is to share a contact": {withContacts(share), hidden, "s", ""},
+		"that is so under an older secret":      {withContacts(Contact{Binding: "older"}), hidden, "s", ""},
+		"that is so, and another number":        {withContacts(share), other, "", HintOtherNumber},
+		"an earlier question never came":        {lostBefore(withContacts(share)), hidden, "s", ""},
+		"an echo is awaited":                    {withContacts(echo), hidden, "e", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, r := NewWithT(t), newRefused(t, c.request)
@@ -109,7 +109,7 @@ func TestHintOfText(t *testing.T) {
 }
 
 func TestHintOfContact(t *testing.T) {
-	own, other := asked(Contact{Binding: "own"}), asked(Contact{Binding: "other"})
+	own, other := withContacts(Contact{Binding: "own"}), withContacts(Contact{Binding: "other"})
 	for name, c := range map[string]struct {
 		request func(*Request)
 		sent    time.Duration
@@ -119,7 +119,7 @@ func TestHintOfContact(t *testing.T) {
 		"after it was asked for":                  {own, 0, HintContactRefused, HintContactRefused},
 		"in the second of the question":           {own, -30 * time.Second, HintContactRefused, HintContactRefused},
 		"before it was asked for":                 {own, -31 * time.Second, HintContactRefused, ""},
-		"of a sender who was not asked":           {unchanged, 0, HintContactRefused, ""},
+		"of a sender who was not asked":           {changeNothing, 0, HintContactRefused, ""},
 		"another sender was asked":                {other, 0, HintContactRefused, ""},
 		"anonymous":                               {own, 0, HintNumberAnonymous, HintNumberAnonymous},
 		"anonymous, after another one's":          {alsoHinted(own, HintContactRefused), 0, HintNumberAnonymous, HintNumberAnonymous},
@@ -144,14 +144,14 @@ func TestHintOfLostQuestion(t *testing.T) {
 		request func(*Request)
 		want    HintKind
 	}{
-		"to confirm": {asked(confirm), HintNoQuestion},
-		"to confirm, and another was asked since": {asked(confirm, other), HintNoQuestion},
-		"for a contact":                           {asked(share), HintNoQuestion},
-		"for a contact, after another was asked":  {asked(other, share), HintNoQuestion},
-		"for a contact, before another was asked": {asked(share, other), ""},
-		"of an echo":                              {asked(Contact{Binding: "own", Kind: ContactEcho}), ""},
-		"to another sender":                       {asked(other), ""},
-		"to none":                                 {unchanged, ""},
+		"to confirm": {withContacts(confirm), HintNoQuestion},
+		"to confirm, and another was asked since": {withContacts(confirm, other), HintNoQuestion},
+		"for a contact":                           {withContacts(share), HintNoQuestion},
+		"for a contact, after another was asked":  {withContacts(other, share), HintNoQuestion},
+		"for a contact, before another was asked": {withContacts(share, other), ""},
+		"of an echo":                              {withContacts(Contact{Binding: "own", Kind: ContactEcho}), ""},
+		"to another sender":                       {withContacts(other), ""},
+		"to none":                                 {changeNothing, ""},
 		"asked anew since":                        {func(r *Request) { r.Contacts = []Contact{{Binding: "own", BoundAt: refusedAt.Add(-time.Second)}} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestHintOfLostQuestion(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"verified", "expired", "past its end", "proven"} {
-		r := newRefused(t, asked(confirm))
+		r := newRefused(t, withContacts(confirm))
 		atItsEnds[name](&r)
 		NewWithT(t).Expect(r.hintOfLostQuestion(Contact{Binding: "own", BoundAt: refusedAt.Add(-30 * time.Second)}, refusedAt)).To(BeEmpty(), name)
 	}

@@ -40,7 +40,7 @@ func (w *world) refusedContact(name string, id, from int64) []byte {
 	return []byte(strings.Replace(contact, old, c.new, 1))
 }
 
-func (w *world) hint(id string) verification.HintKind {
+func (w *world) readHint(id string) verification.HintKind {
 	w.t.Helper()
 	r, err := w.service.Status(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -59,7 +59,7 @@ func TestRefused_contacts(t *testing.T) {
 			w.Expect(w.postTo(other, refused, secret).Code).To(Equal(200))
 			w.Expect(w.accept(refused)).To(Equal(c.came))
 			w.Expect(w.postTo(other, w.refusedContact(name, 3, user), secret).Code).To(Equal(200))
-			w.Expect(w.hint(id)).To(Equal(c.hint))
+			w.Expect(w.readHint(id)).To(Equal(c.hint))
 			w.Expect(w.channel.replies.Len()).To(BeZero())
 			w.Expect(other.replies.Len()).To(Equal(1))
 			w.channel = other
@@ -70,10 +70,10 @@ func TestRefused_contacts(t *testing.T) {
 
 			w.later(5 * time.Second)
 			w.Expect(w.postTo(other, w.update(4, user, "/start "+goldenCode), secret).Code).To(Equal(200))
-			w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact), "they are asked anew")
+			w.Expect(w.readHint(id)).To(Equal(verification.HintAwaitingContact), "they are asked anew")
 			w.flush()
 			w.Expect(w.postTo(other, w.refusedContact(name, 5, user), secret).Code).To(Equal(200))
-			w.Expect(w.hint(id)).To(Equal(c.hint))
+			w.Expect(w.readHint(id)).To(Equal(c.hint))
 			w.Expect(other.replies.Len()).To(BeZero(), "one reply for each hint of a request")
 
 			w.Expect(w.postTo(other, w.contactUpdate(6, user, claimed), secret).Code).To(Equal(200))
@@ -91,7 +91,7 @@ func TestRefused_contactsOfStrangers(t *testing.T) {
 		id := w.initiate("golden").Request.ID
 		w.accept(w.update(1, user, "/start "+goldenCode))
 		w.Expect(w.accept(w.refusedContact(name, 2, stranger))).To(Equal(c.came))
-		w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact), name)
+		w.Expect(w.readHint(id)).To(Equal(verification.HintAwaitingContact), name)
 		w.flush()
 		said := w.api.got("sendMessage")
 		w.Expect(string(said[len(said)-1])).To(ContainSubstring("does not confirm anything"), "as to any stranger, once a day")
@@ -106,7 +106,7 @@ func TestRefused_badNumber(t *testing.T) {
 		w.accept(w.update(1, user, "/start "+goldenCode))
 		bad := strings.Replace(string(w.contactUpdate(2, user, claimed)), claimed, number, 1)
 		w.Expect(w.accept([]byte(bad))).To(Equal(messenger.OutcomeBadNumber))
-		w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact))
+		w.Expect(w.readHint(id)).To(Equal(verification.HintAwaitingContact))
 		w.flush()
 		said := w.api.got("sendMessage")
 		w.Expect(said).To(HaveLen(2))
@@ -122,7 +122,7 @@ func TestRefused_withoutReplies(t *testing.T) {
 	id := w.initiate("golden").Request.ID
 	w.accept(w.update(1, user, "/start "+goldenCode))
 	w.accept(w.refusedContact("anonymous", 2, user))
-	w.Expect(w.hint(id)).To(Equal(verification.HintNumberAnonymous))
+	w.Expect(w.readHint(id)).To(Equal(verification.HintNumberAnonymous))
 	w.Expect(w.channel.replies.Len()).To(BeZero())
 }
 
@@ -147,6 +147,6 @@ func TestRefused_whileTheStoreIsDown(t *testing.T) {
 	w.Expect(w.post(w.refusedContact("of another", 2, user)).Code).To(Equal(503))
 	w.backend.Fail(nil)
 	w.accept(w.refusedContact("of another", 2, user))
-	w.Expect(w.hint(id)).To(Equal(verification.HintContactRefused))
+	w.Expect(w.readHint(id)).To(Equal(verification.HintContactRefused))
 	w.Expect(w.channel.replies.Len()).To(Equal(1))
 }

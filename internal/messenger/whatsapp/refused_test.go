@@ -27,13 +27,13 @@ func forwardedOf(text string, more object) object {
 	return m
 }
 
-// another returns the hook of another replica over the same store.
-func (f *fixture) another() *Hook {
+// addReplica returns the hook of another replica over the same store.
+func (f *fixture) addReplica() *Hook {
 	return f.failing(func(int64, string) error { return nil })
 }
 
-// said returns the texts that a hook sends after the calls so far.
-func (f *fixture) said(hook *Hook) []string {
+// takeReplies returns the texts that a hook sends after the calls so far.
+func (f *fixture) takeReplies(hook *Hook) []string {
 	f.t.Helper()
 	before := len(f.graph.all())
 	ctx, cancel := context.WithCancel(f.t.Context())
@@ -71,20 +71,20 @@ func TestRefused_texts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, made := newStrict(t)
-			other := f.another()
+			other := f.addReplica()
 			body := webhookOf(m)
 			for range 2 {
 				f.Expect(f.postTo(other, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
 				f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 			}
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextRefused))
-			f.Expect(f.said(f.hook)).To(BeEmpty())
-			f.Expect(f.said(other)).To(Equal([]string{saidTextRefused}))
+			f.Expect(f.takeReplies(f.hook)).To(BeEmpty())
+			f.Expect(f.takeReplies(other)).To(Equal([]string{saidTextRefused}))
 
 			f.say(user, prepared, "1")
 			f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 			f.expectVerified(f.state(made.Request.ID), true)
-			f.Expect(f.said(f.hook)).To(Equal([]string{saidVerified}))
+			f.Expect(f.takeReplies(f.hook)).To(Equal([]string{saidVerified}))
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestRefused_textsOfOthers(t *testing.T) {
 				f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
 			}
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(c.want))
-			f.Expect(strings.Join(f.said(f.hook), "\n")).To(Equal(c.reply))
+			f.Expect(strings.Join(f.takeReplies(f.hook), "\n")).To(Equal(c.reply))
 		})
 	}
 }
@@ -150,7 +150,7 @@ func TestRefused_afterTheQuestion(t *testing.T) {
 	f.say(user, firstCode, "1")
 	f.Expect(f.post(webhookOf(forwardedOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextChanged))
-	f.Expect(f.said(f.hook)).To(BeEmpty())
+	f.Expect(f.takeReplies(f.hook)).To(BeEmpty())
 	f.Expect(f.post(webhookOf(tapOf(f.buttonOf(f.graph.all()[0]), nil))).Code).To(Equal(http.StatusOK))
 	f.expectVerified(f.state(made.Request.ID), true)
 }
@@ -160,7 +160,7 @@ func TestRefused_withoutReplies(t *testing.T) {
 	f.change(func(s *settings.Settings) { s.Replies.Send = messenger.SendNever })
 	f.Expect(f.post(webhookOf(forwardedOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextRefused))
-	f.Expect(f.said(f.hook)).To(BeEmpty())
+	f.Expect(f.takeReplies(f.hook)).To(BeEmpty())
 }
 
 // TestRefused_junk: a sender has so many codes looked up as with messages that may count, and no reply.
@@ -177,7 +177,7 @@ func TestRefused_junk(t *testing.T) {
 	body := webhookOf(forwardedOf("Is this still available?", object{"from": "16505550000"}))
 	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
 	f.Expect(lookups).To(Equal(messenger.MaxPerSender))
-	f.Expect(f.said(hook)).To(BeEmpty())
+	f.Expect(f.takeReplies(hook)).To(BeEmpty())
 }
 
 // TestRefused_whileTheStoreIsDown: the message comes again, and is answered then.
@@ -193,7 +193,7 @@ func TestRefused_whileTheStoreIsDown(t *testing.T) {
 	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusServiceUnavailable))
 	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
 	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextRefused))
-	f.Expect(f.said(hook)).To(Equal([]string{saidTextRefused}))
+	f.Expect(f.takeReplies(hook)).To(Equal([]string{saidTextRefused}))
 }
 
 // TestRefused_contacts: a user who hides the number, and was asked to share it, attaches a card.
@@ -210,14 +210,14 @@ func TestRefused_contacts(t *testing.T) {
 			f, made := newStrict(t)
 			f.acceptContacts()
 			f.sendHidden(firstCode, hiddenUser)
-			other, body := f.another(), webhookOf(m)
+			other, body := f.addReplica(), webhookOf(m)
 			for range 2 {
 				f.Expect(f.postTo(other, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
 				f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 			}
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintContactRefused))
-			f.Expect(f.said(f.hook)).To(BeEmpty())
-			f.Expect(f.said(other)).To(Equal([]string{texts.Fill(english.ContactRefused, "Ada's Books")}))
+			f.Expect(f.takeReplies(f.hook)).To(BeEmpty())
+			f.Expect(f.takeReplies(other)).To(Equal([]string{texts.Fill(english.ContactRefused, "Ada's Books")}))
 			f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
 			f.expectVerified(f.state(made.Request.ID), true)
 		})
@@ -240,10 +240,10 @@ func TestRefused_contactsOfOthers(t *testing.T) {
 			f, made := newStrict(t)
 			f.change(func(s *settings.Settings) { s.WhatsApp.HiddenNumbers = c.setting })
 			f.sendHidden(firstCode, c.sender)
-			f.said(f.hook)
+			f.takeReplies(f.hook)
 			f.Expect(f.post(card).Code).To(Equal(http.StatusOK))
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(c.want))
-			f.Expect(f.said(f.hook)).To(BeEmpty())
+			f.Expect(f.takeReplies(f.hook)).To(BeEmpty())
 		})
 	}
 }
@@ -277,7 +277,7 @@ func TestQuestion_notDelivered(t *testing.T) {
 			maps.Copy(failed, reference)
 			f.Expect(f.post(statusesOf(failed)).Code).To(Equal(http.StatusOK))
 			f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintNoQuestion), "%s %d", what, code)
-			f.Expect(f.said(f.hook)).To(BeEmpty(), "Meta would refuse it, too")
+			f.Expect(f.takeReplies(f.hook)).To(BeEmpty(), "Meta would refuse it, too")
 			if what == "a confirmation" {
 				f.say(user, expectedText("Ada's Books", made.Code), "2")
 			} else {
