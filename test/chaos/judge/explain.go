@@ -163,8 +163,8 @@ func (e *Evidence) explainLoss(d *ledger.Delivery, again time.Time) string {
 }
 
 // explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state
-// was due: the first sender could not record it, the second was already on its way when the first arrived, or one of
-// them belongs to an earlier attempt. A process that lives on keeps what it could not record, and does not send it
+// was due: the first sender could not record it, the second was already on its way when the first arrived, the second
+// was overtaken and its sender could not record it, or one of them belongs to an earlier attempt. A process that lives on keeps what it could not record, and does not send it
 // again.
 func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Delivery) string {
 	if first.Process == "" || first.Process != second.Process {
@@ -174,6 +174,11 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 		if kind := e.explainEffect(late, second.Process, second.Request, second.At, first.At); kind != "" {
 			return kind
 		}
+		if e.wasOvertaken(first, second) {
+			if kind := e.explainLoss(second, first.At); kind != "" {
+				return kind
+			}
+		}
 	}
 	if after == nil {
 		return ""
@@ -182,6 +187,13 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 		return kind
 	}
 	return e.explainLate(first, after)
+}
+
+// wasOvertaken reports whether a line held up the second delivery, which was sent before the first or within the same
+// second, since before the first came.
+func (e *Evidence) wasOvertaken(first, second *ledger.Delivery) bool {
+	return !e.beganAt(second).After(e.beganAt(first)) &&
+		e.explainEffect(held, second.Process, second.Request, second.At, first.At) != ""
 }
 
 // explainLate returns the kind of fault because of which a delivery came after a state that it contradicts: it held up

@@ -270,6 +270,25 @@ func TestJudge_longHeldUp(t *testing.T) {
 	g.Expect(countViolations(forged(fault(schedule.DelaySink, 2.9, 8)))).To(Equal(1))
 }
 
+// An event that a hole of the line holds up arrives behind that of the process which took over from its dead sender.
+func TestJudge_overtaken(t *testing.T) {
+	forged := func(sent float64, faults ...ledger.Fault) *judge.Evidence {
+		e := goodEvidence()
+		sendAgain(3.6, "first-2")(e)
+		e.Events[len(e.Events)-1].Stamp = stampOf(sent)
+		e.Faults = append(e.Faults, faults...)
+		return e
+	}
+	hole, roll := fault(schedule.HoleSink, 2, 3.5), fault(schedule.Roll, 2.5, 2.6, "first-2")
+	g := NewWithT(t)
+	g.Expect(countViolations(forged(2, hole, roll))).To(BeZero())
+	g.Expect(countViolations(forged(2, roll))).To(Equal(1), "nothing held it up")
+	g.Expect(countViolations(forged(2, hole))).To(Equal(1), "its sender lives")
+	g.Expect(countViolations(forged(4, hole, roll))).To(Equal(1), "sent after the first")
+	g.Expect(countViolations(forged(2, fault(schedule.HoleSink, 3.55, 3.58), roll))).To(Equal(1), "the first had come by then")
+	g.Expect(countViolations(forged(2, hole, fault(schedule.Roll, 3.55, 3.58, "first-2")))).To(Equal(1), "it could be recorded")
+}
+
 // The store's line carries the lease, and its encrypted bytes do not show what was cut.
 func TestJudge_kubernetes(t *testing.T) {
 	for _, kubernetes := range []bool{false, true} {
