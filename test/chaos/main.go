@@ -58,7 +58,7 @@ func parseOptions(args []string) (options, error) {
 		stores string
 	)
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas, one after the other")
+	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas; the load of one begins when that of another has ended")
 	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the run of each store, if -requests is zero")
 	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero means as many as there is time for")
 	flags.IntVar(&o.kills, "kills", 20, "number of kill -9 of single replicas; other faults come in proportion")
@@ -108,14 +108,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	all := &report{out: out}
-	var failed error
+	failed := make(chan error, len(o.stores))
 	for _, store := range o.stores {
-		if err := runStore(ctx, o, store, all); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", store, err))
-		}
+		go func() { // ends with its store
+			err := runStore(ctx, o, store, all)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", store, err)
+			}
+			failed <- err
+		}()
+	}
+	for range o.stores {
+		err = errors.Join(err, <-failed)
 	}
 	fmt.Fprintln(out, all.counts)
-	return failed
+	return err
 }
 
 // tally counts the invariants that held, that were violated, and that had nothing to be tested on.

@@ -27,8 +27,13 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 	t := &trial{options: o, store: store, dir: filepath.Join(o.dir, string(store)), out: out}
 	t.logf("%s: seed %d, %d kills; replay with: make chaos STORE=%s SEED=%d KILLS=%d %s",
 		store, o.seed, o.kills, store, o.seed, o.kills, t.makeArguments())
-	err := errors.Join(t.runLoad(ctx), t.stopAll())
-	if err != nil {
+	out.turn.Lock()
+	err := t.runLoad(ctx)
+	out.turn.Unlock()
+	if err == nil {
+		err = errors.Join(t.awaitQuiet(ctx), t.saveUnanswered(), t.saveFinalState(ctx))
+	}
+	if err = errors.Join(err, t.stopAll()); err != nil {
 		out.add(tally{failed: 1}, "")
 		t.logf("%s: run failed: %v; ledgers and logs are in %s", store, err, t.dir)
 		return err
@@ -68,7 +73,7 @@ func (t *trial) makeArguments() string {
 	return fmt.Sprintf("DURATION=%s", t.duration)
 }
 
-// runLoad runs the load under faults until everything has ended.
+// runLoad runs the load under faults until both have ended and the replicas are ready.
 func (t *trial) runLoad(ctx context.Context) error {
 	if err := t.startSystem(ctx); err != nil {
 		return err
@@ -107,7 +112,7 @@ func (t *trial) runLoad(ctx context.Context) error {
 	if err = errors.Join(err, i.checkMissing(), t.lines.checkNames()); err != nil {
 		return err
 	}
-	return errors.Join(t.roster.awaitReady(ctx), t.awaitQuiet(ctx), t.saveUnanswered(), t.saveFinalState(ctx))
+	return t.roster.awaitReady(ctx)
 }
 
 // saveUnanswered adds the calls that an API server did not answer to the faults: those about a request, and those about the lease, which

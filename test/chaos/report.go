@@ -8,6 +8,8 @@ import (
 
 // report prints the output of the runs of all stores and sums up their verdicts.
 type report struct {
+	// turn is held by the run that has load: two at once would starve each other's processes.
+	turn   sync.Mutex
 	mu     sync.Mutex
 	out    io.Writer
 	counts tally
