@@ -69,8 +69,8 @@ clean: ## Remove what was built, except the links in bin/kube.
 ##@ Generate
 
 .PHONY: generate
-generate: ## Generate deep copies and apply configurations from api/.
-	$(PROGRESS) 'generating code' $(CONTROLLER_GEN) object applyconfiguration $(API_PATHS)
+generate: ## Generate deep copies from api/.
+	$(PROGRESS) 'generating code' $(CONTROLLER_GEN) object $(API_PATHS)
 
 # A role is the sum of the +kubebuilder:rbac markers in some packages: each package says what it takes to run it.
 # Arguments: name of the ClusterRole, file in config/rbac, folders.

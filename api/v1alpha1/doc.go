@@ -13,7 +13,5 @@
 // The package imports no other package of this module and needs no server.
 //
 // +kubebuilder:object:generate=true
-// +kubebuilder:ac:generate=true
-// +kubebuilder:ac:output:package="applyconfiguration"
 // +groupName=phoneproof.dev
 package v1alpha1

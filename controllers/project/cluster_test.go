@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
@@ -100,16 +99,18 @@ func report(ctx context.Context, project *verifyv1.VerificationProject, others .
 	GinkgoHelper()
 	var now verifyv1.VerificationProject
 	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
-	status := verifyv1ac.VerificationProjectStatus()
+	status := &verifyv1.VerificationProjectStatus{}
 	for _, name := range readyInputs(&now.Spec) {
 		c := metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", Message: "it works"}
 		if i := slices.IndexFunc(others, func(o metav1.Condition) bool { return o.Type == name }); i >= 0 {
 			c = others[i]
 		}
 		c.ObservedGeneration, c.LastTransitionTime = now.Generation, metav1.Now()
-		status.WithConditions(conditionOf(&c))
+		status.Conditions = append(status.Conditions, c)
 	}
-	Expect(admin.Status().Apply(ctx, verifyv1ac.VerificationProject(now.Name, now.Namespace).WithStatus(status),
+	applied, err := verifyv1.ApplyStatus(now.Namespace, now.Name, status)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(admin.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner("phoneproof-serve"), client.ForceOwnership)).To(Succeed())
 }
 

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
@@ -86,7 +85,14 @@ func (c *Controller) writeStatus(ctx context.Context, seen *observed, done outco
 	if isRecorded(before, generation, list, done.claims) {
 		return nil
 	}
-	err := c.client.Status().Apply(ctx, statusOf(seen.project, generation, list, done.claims), statusOwner, client.ForceOwnership)
+	status := &verifyv1.VerificationProjectStatus{ObservedGeneration: generation, Conditions: list, Claims: done.claims}
+	applied, err := verifyv1.ApplyStatus(seen.project.Namespace, seen.project.Name, status)
+	if err != nil {
+		return err
+	}
+	// It prevents a write that was judged by a stale status: the former one may be our own that the cache does not show yet.
+	applied.SetResourceVersion(seen.project.ResourceVersion)
+	err = c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), statusOwner, client.ForceOwnership)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // the project has changed, which requeues it, or was deleted
@@ -108,21 +114,6 @@ func (c *Controller) writeStatus(ctx context.Context, seen *observed, done outco
 
 // statusOwner is the field owner of the operator's conditions. It also owns the children, which have no status of ours.
 const statusOwner = apply.FieldOwner
-
-// statusOf returns the operator's part of a status. The resource version prevents a write that was judged by a stale status: the
-// former one may be our own that the cache does not show yet.
-func statusOf(
-	p *verifyv1.VerificationProject, generation int64, list []metav1.Condition, claims []verifyv1.AccountClaim,
-) *verifyv1ac.VerificationProjectApplyConfiguration {
-	status := verifyv1ac.VerificationProjectStatus().WithObservedGeneration(generation)
-	for i := range list {
-		status.WithConditions(conditionOf(&list[i]))
-	}
-	for _, claim := range claims {
-		status.WithClaims(verifyv1ac.AccountClaim().WithAccount(claim.Account).WithSince(claim.Since))
-	}
-	return verifyv1ac.VerificationProject(p.Name, p.Namespace).WithResourceVersion(p.ResourceVersion).WithStatus(status)
-}
 
 // logShared names the projects of other namespaces for the administrator, because the conditions leave them out.
 func (c *Controller) logShared(seen *observed, done outcome) {

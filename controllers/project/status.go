@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
@@ -251,9 +250,4 @@ func isRecorded(
 		}
 	}
 	return len(have) == len(want) && !slices.ContainsFunc(want, func(c metav1.Condition) bool { return !slices.Contains(have, c) })
-}
-
-func conditionOf(c *metav1.Condition) *metav1ac.ConditionApplyConfiguration {
-	return metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
-		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)
 }

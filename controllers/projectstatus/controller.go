@@ -11,12 +11,10 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -198,19 +196,18 @@ func (c *Controller) writeDelay() time.Duration {
 // leader overwrites nothing, and the conditions of a deleted project never reach another one of its name. The UID alone would not
 // prevent that, because status writes ignore the metadata.
 func (c *Controller) applyConditions(ctx context.Context, project *verifyv1.VerificationProject, wanted []metav1.Condition) error {
-	status := verifyv1ac.VerificationProjectStatus()
-	for _, condition := range wanted {
-		status.WithConditions(metav1ac.Condition().
-			WithType(condition.Type).WithStatus(condition.Status).WithReason(condition.Reason).WithMessage(condition.Message).
-			WithObservedGeneration(condition.ObservedGeneration).WithLastTransitionTime(condition.LastTransitionTime))
+	applied, err := verifyv1.ApplyStatus(project.Namespace, project.Name, &verifyv1.VerificationProjectStatus{Conditions: wanted})
+	if err != nil {
+		return err
 	}
-	applied := verifyv1ac.VerificationProject(project.Name, project.Namespace).
-		WithUID(project.UID).WithResourceVersion(c.known.version).WithStatus(status)
-	if err := c.Client.Status().Apply(ctx, applied, fieldOwner, client.ForceOwnership); err != nil {
+	applied.SetUID(project.UID)
+	applied.SetResourceVersion(c.known.version)
+	err = c.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership)
+	if err != nil {
 		return fmt.Errorf("apply conditions of project %s: %w", client.ObjectKeyFromObject(project), err)
 	}
 	c.known.conditions = wanted
-	c.known.version = *applied.ResourceVersion // the response is decoded into the request
+	c.known.version = applied.GetResourceVersion() // the response is decoded into the request
 	return nil
 }
 

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -256,7 +255,10 @@ type statusOf struct {
 // Apply implements client.SubResourceWriter.
 func (s statusOf) Apply(_ context.Context, applied runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
 	orderSteps()
-	w, given := s.server, applied.(*verifyv1ac.VerificationProjectApplyConfiguration)
+	w, given := s.server, applied.(interface {
+		metav1.Object
+		runtime.Unstructured
+	})
 	w.Expect(o).To(ConsistOf(fieldOwner, client.ForceOwnership))
 	switch {
 	case w.down != nil && !w.mute:
@@ -264,24 +266,20 @@ func (s statusOf) Apply(_ context.Context, applied runtime.ApplyConfiguration, o
 		return w.down
 	case w.stored == nil:
 		w.failed++
-		return apierrors.NewNotFound(resource, *given.Name)
-	case *given.ResourceVersion != w.stored.ResourceVersion:
+		return apierrors.NewNotFound(resource, given.GetName())
+	case given.GetResourceVersion() != w.stored.ResourceVersion:
 		w.failed++
-		return apierrors.NewConflict(resource, *given.Name, errors.New("another version"))
+		return apierrors.NewConflict(resource, given.GetName(), errors.New("another version"))
 	}
-	var conditions []metav1.Condition
-	for _, c := range given.Status.Conditions {
-		conditions = append(conditions, metav1.Condition{
-			Type: *c.Type, Status: *c.Status, Reason: *c.Reason, Message: *c.Message,
-			ObservedGeneration: *c.ObservedGeneration, LastTransitionTime: *c.LastTransitionTime,
-		})
-	}
+	var sent verifyv1.VerificationProject
+	w.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(given.UnstructuredContent(), &sent)).To(Succeed())
+	conditions := sent.Status.Conditions
 	next := slices.DeleteFunc(slices.Clone(w.stored.Status.Conditions), func(c metav1.Condition) bool { return c.Message != "foreign" })
 	w.writes = append(w.writes, conditions)
 	if next = append(next, conditions...); !slices.Equal(next, w.stored.Status.Conditions) {
 		w.stored.Status.Conditions = next
 		w.change()
 	}
-	given.WithResourceVersion(w.stored.ResourceVersion)
+	given.SetResourceVersion(w.stored.ResourceVersion)
 	return w.down
 }

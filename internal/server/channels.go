@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/callback"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
@@ -121,20 +121,20 @@ func (c *cluster) callbackOptions(board *projectstatus.Board) controllers.Channe
 		Log: c.log.WithName("channel"),
 	})
 	o.WhatsApp.Remember = func(ctx context.Context, callback string) error {
-		status := verifyv1ac.VerificationProjectStatus()
-		if callback != "" {
-			status.WithWhatsApp(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
-		}
-		return c.applyStatus(ctx, status, whatsAppFieldOwner)
+		return c.applyStatus(ctx, &verifyv1.VerificationProjectStatus{WhatsApp: channelOf(callback)}, whatsAppFieldOwner)
 	}
 	o.Telegram.Remember = func(ctx context.Context, callback string) error {
-		status := verifyv1ac.VerificationProjectStatus()
-		if callback != "" {
-			status.WithTelegram(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
-		}
-		return c.applyStatus(ctx, status, telegramFieldOwner)
+		return c.applyStatus(ctx, &verifyv1.VerificationProjectStatus{Telegram: channelOf(callback)}, telegramFieldOwner)
 	}
 	return o
+}
+
+// channelOf returns the status of a channel; nil without a callback, which removes it.
+func channelOf(callback string) *verifyv1.ChannelStatus {
+	if callback == "" {
+		return nil
+	}
+	return &verifyv1.ChannelStatus{CallbackURL: callback}
 }
 
 // newInvitation returns the link and the text with which a user sends the code, and the page that offers them.

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/controllers/request"
@@ -230,16 +229,17 @@ func (c *cluster) runTerm(ctx context.Context, requests *request.Controller, man
 }
 
 func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {
-	return c.applyStatus(ctx, verifyv1ac.VerificationProjectStatus().WithObservedRedeliver(wish), redeliveryFieldOwner)
+	return c.applyStatus(ctx, &verifyv1.VerificationProjectStatus{ObservedRedeliver: wish}, redeliveryFieldOwner)
 }
 
 // applyStatus applies the status fields of one owner and leaves the others unchanged.
-func (c *cluster) applyStatus(
-	ctx context.Context, status *verifyv1ac.VerificationProjectStatusApplyConfiguration, owner client.FieldOwner,
-) error {
+func (c *cluster) applyStatus(ctx context.Context, status *verifyv1.VerificationProjectStatus, owner client.FieldOwner) error {
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	project := verifyv1ac.VerificationProject(name, namespace).WithStatus(status)
-	if err := c.client.Status().Apply(ctx, project, owner, client.ForceOwnership); err != nil {
+	project, err := verifyv1.ApplyStatus(namespace, name, status)
+	if err != nil {
+		return err
+	}
+	if err := c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(project), owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply status: %w", err)
 	}
 	return nil
