@@ -83,6 +83,7 @@ SERVER := internal/server internal/leader controllers/request controllers/projec
 .PHONY: manifests
 manifests: ## Generate the CRDs and the roles in config/, and copy what is in config/ into the chart.
 	$(PROGRESS) 'generating CRDs' $(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=config/crd/bases
+	for crd in config/crd/bases/*.yaml; do awk -f hack/crd.awk $$crd >$$crd.new && mv $$crd.new $$crd; done
 	$(call role,phoneproof-operator,role.yaml,controllers/project)
 	$(call role,phoneproof-server-kubernetes,server_kubernetes_role.yaml,$(SERVER) internal/store/kubernetes)
 	$(call role,phoneproof-server-postgresql,server_postgresql_role.yaml,$(SERVER))
