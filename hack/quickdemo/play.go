@@ -156,7 +156,7 @@ func (p *player) expectPending(begun answer, hint string) {
 }
 
 func (p *player) confirmRequest(begun answer, digits, wantError string) answer {
-	return p.makeCall(p.api+"/api/verify/confirm", `{"id": "`+begun.RequestID+`", "code": "`+digits+`"}`, wantError)
+	return p.makeCall(p.api+"/api/verify/confirm", `{"requestId": "`+begun.RequestID+`", "code": "`+digits+`"}`, wantError)
 }
 
 // makeCall prints a call as a line of curl, makes it, and prints and returns its answer, which has the error code wantError.

@@ -72,6 +72,10 @@ func (x *exchange) writeError(e *verification.Error) {
 		body = append(body, `,"field":`...)
 		body = appendString(body, e.Field)
 	}
+	if e.Reason != "" {
+		body = append(body, `,"reason":`...)
+		body = appendString(body, e.Reason)
+	}
 	body = append(body, "}}\n"...)
 	x.sendAnswer(status, body)
 	releaseBuffer(buffer, body)

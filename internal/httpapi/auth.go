@@ -39,6 +39,7 @@ func bearerToken(h http.Header) (string, error) {
 		return "", errMalformedKey
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
+	token = strings.TrimLeft(token, " ") // RFC 9110, 11.4: one or more
 	if !ok || !strings.EqualFold(scheme, "Bearer") || !isVisibleASCII(token) {
 		return "", errMalformedKey
 	}

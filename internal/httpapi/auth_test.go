@@ -34,7 +34,8 @@ func TestAuth_refusals(t *testing.T) {
 		{"Basic", base("Basic dXNlcjpwYXNz"), 401, codeMalformedKey, ""},
 		{"two headers", base("Bearer "+keyAll, "Bearer "+keyAll), 401, codeMalformedKey, ""},
 		{"two in one", base("Bearer " + keyAll + ", Bearer " + keyAll), 401, codeMalformedKey, ""},
-		{"two spaces", base("Bearer  " + keyAll), 401, codeMalformedKey, ""},
+		{"spaces, then a tab", base("Bearer  \t" + keyAll), 401, codeMalformedKey, ""},
+		{"spaces alone", base("Bearer   "), 401, codeMalformedKey, ""},
 		{"tab", base("Bearer\t" + keyAll), 401, codeMalformedKey, ""},
 		{"space in the key", base("Bearer " + keyAll[:20] + " " + keyAll[20:]), 401, codeMalformedKey, ""},
 		{"look-alike", base("Bearer " + strings.Replace(keyAll, "p", "р", 1)), 401, codeMalformedKey, ""},
@@ -47,6 +48,7 @@ func TestAuth_refusals(t *testing.T) {
 		{"long", base("Bearer " + strings.Repeat("a", 10_000)), 401, codeUnknownKey, ""},
 		{"expired", base("Bearer " + keyExpired), 401, codeExpiredKey, ""},
 		{"scope", base("Bearer " + keyStatus), 403, codeInsufficientScope, ""},
+		{"several spaces", base("Bearer   " + keyAll), 200, "", ""},
 		{"scheme in capitals", base("BEARER " + keyAll), 200, "", ""},
 		{"scheme in lower case", base("bearer " + keyAll), 200, "", ""},
 		{"key without the prefix pp_", base("Bearer " + keyInit), 200, "", ""},
@@ -137,7 +139,7 @@ func TestAuth_removedKey(t *testing.T) {
 func TestAuth_bearerHeader(t *testing.T) {
 	g := NewWithT(t)
 	for value, want := range map[string]string{
-		"Bearer abc": "abc", "bearer a!~": "a!~", "Bearer abc ": "", "Bearer": "", "": "", "Bearer a\x7f": "", "Bearer a\x00b": "",
+		"Bearer abc": "abc", "Bearer   abc": "abc", "Bearer  a b": "", "bearer a!~": "a!~", "Bearer abc ": "", "Bearer": "", "": "", "Bearer a\x7f": "", "Bearer a\x00b": "",
 		"Bearer a\nb": "", "Bearerabc": "", "Bearer\u00a0abc": "", "Token abc": "",
 	} {
 		token, err := bearerToken(http.Header{"Authorization": {value}})

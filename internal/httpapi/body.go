@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -92,7 +93,15 @@ func classifyBodyError(err error) error {
 	}
 }
 
-// isJSON reports whether a Content-Type is JSON in UTF-8. The two usual spellings are compared without allocations.
+// charsetParameter matches the name of a charset in a Content-Type without its quotedStrings. mime.ParseMediaType accepts one that is
+// repeated, and ignores one whose extended form (RFC 2231) it cannot read.
+var (
+	charsetParameter = regexp.MustCompile(`(?i);\s*charset[*0-9]*\s*=`)
+	quotedStrings    = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+)
+
+// isJSON reports whether a Content-Type is JSON in UTF-8; other parameters mean nothing. The two usual spellings are compared
+// without allocations.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" || contentType == "application/json; charset=utf-8" {
 		return true
@@ -101,6 +110,12 @@ func isJSON(contentType string) bool {
 	if err != nil || mediaType != "application/json" {
 		return false
 	}
-	charset, ok := params["charset"]
-	return len(params) == 0 || (len(params) == 1 && ok && strings.EqualFold(charset, "utf-8"))
+	switch len(charsetParameter.FindAllString(quotedStrings.ReplaceAllString(contentType, ""), -1)) {
+	case 0:
+		return true
+	case 1:
+		return strings.EqualFold(params["charset"], "utf-8") || strings.EqualFold(params["charset"], "utf8")
+	default:
+		return false
+	}
 }

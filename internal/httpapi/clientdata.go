@@ -35,7 +35,7 @@ func (x *exchange) readClientData(body *initBody) (verification.ClientData, erro
 			return verification.ClientData{}, errNoPage
 		}
 		if !x.settings.Page.AllowsReturn(body.ReturnURL.value) {
-			return verification.ClientData{}, errReturnURL
+			return verification.ClientData{}, newReturnURLError(x.settings.Page.ReturnURLs)
 		}
 		data.ReturnURL = body.ReturnURL.value
 	}

@@ -77,7 +77,7 @@ func TestInit_metadata(t *testing.T) {
 		refused("line feed after a key", `{"a\n":"x"}`, invalid), refused("letter outside ASCII in a key", `{"é":"x"}`, invalid),
 		refused("line feed", `{"a":"\n"}`, invalid), refused("tab", `{"a":"\t"}`, invalid), refused("NUL", `{"a":"x\u0000"}`, invalid),
 		refused("next line", `{"a":"\u0085"}`, invalid), ok("line separator", `{"a":"\u2028"}`), ok("override", `{"a":"\u202e"}`),
-		refused("string", `"a"`, codeInvalidType), refused("array", `[]`, codeInvalidType), refused("array of pairs", `[["a","b"]]`, codeInvalidType),
+		refused("string", `"a"`, codeInvalidType), ok("empty array, as of PHP", `[]`), ok("empty array with white space", "[ \r\n\t]"), refused("array", `["a"]`, codeInvalidType), refused("empty array in an array", `[[]]`, codeInvalidType), refused("array of pairs", `[["a","b"]]`, codeInvalidType),
 		refused("number", `1`, codeInvalidType), refused("boolean", `false`, codeInvalidType),
 		refused("a number among strings", `{"a":"x","b":1}`, codeInvalidType), refused("a null among strings", `{"a":"x","b":null}`, codeInvalidType),
 		refused("a boolean as value", `{"a":true}`, codeInvalidType),
@@ -90,7 +90,7 @@ func TestInit_metadata(t *testing.T) {
 		refused("a key 1,000 times", "{"+strings.TrimSuffix(strings.Repeat(`"":"",`, 1000), ",")+"}", codeInvalidJSON),
 		refused("half a pair in a value", `{"a":"\ud83d"}`, codeInvalidJSON), refused("half a pair in a key", `{"\udc00":"x"}`, codeInvalidJSON),
 		ok("a whole pair", `{"a":"\ud83d\ude00"}`),
-		refused("given twice", `{"a":"x"},"metadata":{"b":"x"}`, codeInvalidJSON), refused("given twice, null first", `null,"metadata":{}`, codeInvalidJSON),
+		refused("given twice", `{"a":"x"},"metadata":{"b":"x"}`, codeInvalidJSON), refused("given twice, null first", `null,"metadata":{}`, codeInvalidJSON), refused("given twice, empty array first", `[],"metadata":{"a":"b"}`, codeInvalidJSON),
 		{"in another case", bodyWith("Metadata", `[1]`), 200, "", ""},
 	})
 }

@@ -130,7 +130,7 @@ func confirmRequestWith(key, body string) request {
 }
 
 func confirmFor(id, code string) request {
-	return confirmRequestWith(keyInit, fmt.Sprintf(`{"id":%q,"code":%q}`, id, code))
+	return confirmRequestWith(keyInit, fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code))
 }
 
 // Either code verifies the request, the digits however the user typed them, and the answer is that of status.
@@ -197,6 +197,8 @@ func TestConfirm_shortlyBeforeTheEnd(t *testing.T) {
 	w.proveNumber(in)
 	w.proveNumber(late)
 	w.g.Expect(w.readStatus(in.id).fields).To(HaveKeyWithValue("expiresAt", "2026-03-01T10:12:00.000Z"))
+	retry := w.do(initRequest(keyInit, fmt.Sprintf(`{"phoneNumber":%q,"assurance":"SESSION"}`, w.number)).withHeader("Idempotency-Key", "order-1"))
+	w.g.Expect(retry.fields).To(And(HaveKeyWithValue("expiresIn", "121s"), HaveKeyWithValue("expiresAt", "2026-03-01T10:12:00.000Z")))
 	w.clock.Step(2 * time.Minute)
 	a := w.do(confirmFor(in.id, in.digits))
 	w.g.Expect(a.fields).To(And(HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("verifiedAt", "2026-03-01T10:11:59.000Z")))
@@ -291,7 +293,7 @@ func TestConfirm_manyAtOnce(t *testing.T) {
 }
 
 func TestConfirm_badBodies(t *testing.T) {
-	const id = `"id":"vraaaaaaaaaaaaaaaaaaaaaaaa"`
+	const id = `"requestId":"vraaaaaaaaaaaaaaaaaaaaaaaa"`
 	of := func(body string) request { return confirmRequestWith(keyAll, body) }
 	code := func(value string) request { return of(`{` + id + `,"code":` + value + `}`) }
 	zipped := of(`{`+id+`,"code":"123456"}`).withHeader("Content-Encoding", "gzip")
@@ -303,36 +305,36 @@ func TestConfirm_badBodies(t *testing.T) {
 		{"unknown id", code(`"123456"`), 404, unknown, ""},
 		{"unknown id, with the code of a return", code(`"q0N2mB7c4xkTz1V9aLrW8Q"`), 404, unknown, ""},
 		{"unknown fields", of(`{` + id + `,"code":"123456","a":1,"a":[{}],"phoneNumber":"+4915123456789"}`), 404, unknown, ""},
-		{"no id that can be", of(`{"id":"' OR 1=1 --","code":"123456"}`), 404, unknown, ""},
-		{"empty id", of(`{"id":"","code":"123456"}`), 404, unknown, ""},
-		{"id of a path", of(`{"id":"../secrets/a","code":"123456"}`), 404, unknown, ""},
-		{"id with NUL", of(`{"id":"vraaaaaaaaaaaaaaaaaaaaaaaa\u0000","code":"123456"}`), 404, unknown, ""},
-		{"id of 7,000 characters", of(`{"id":"` + strings.Repeat("a", 7000) + `","code":"123456"}`), 404, unknown, ""},
+		{"no id that can be", of(`{"requestId":"' OR 1=1 --","code":"123456"}`), 404, unknown, ""},
+		{"empty id", of(`{"requestId":"","code":"123456"}`), 404, unknown, ""},
+		{"id of a path", of(`{"requestId":"../secrets/a","code":"123456"}`), 404, unknown, ""},
+		{"id with NUL", of(`{"requestId":"vraaaaaaaaaaaaaaaaaaaaaaaa\u0000","code":"123456"}`), 404, unknown, ""},
+		{"id of 7,000 characters", of(`{"requestId":"` + strings.Repeat("a", 7000) + `","code":"123456"}`), 404, unknown, ""},
 		{"nothing", of(``), 400, codeInvalidJSON, ""},
 		{"no object", of(`["vraaaaaaaaaaaaaaaaaaaaaaaa","123456"]`), 400, codeInvalidJSON, ""},
 		{"null alone", of(`null`), 400, codeInvalidJSON, ""},
-		{"form", of(`id=vraaaaaaaaaaaaaaaaaaaaaaaa&code=123456`), 400, codeInvalidJSON, ""},
+		{"form", of(`requestId=vraaaaaaaaaaaaaaaaaaaaaaaa&code=123456`), 400, codeInvalidJSON, ""},
 		{"trailing garbage", of(`{` + id + `,"code":"123456"}x`), 400, codeInvalidJSON, ""},
 		{"two objects", of(`{` + id + `,"code":"123456"}{}`), 400, codeInvalidJSON, ""},
 		{"byte order mark", of("\xef\xbb\xbf{" + id + `,"code":"123456"}`), 400, codeInvalidJSON, ""},
 		{"invalid UTF-8", of("{" + id + ",\"code\":\"12345\xff\"}"), 400, codeInvalidJSON, ""},
-		{"no fields", of(`{}`), 400, codeMissingField, "id"},
-		{"no id", of(`{"code":"123456"}`), 400, codeMissingField, "id"},
-		{"id in another case", of(`{"ID":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`), 400, codeMissingField, "id"},
-		{"requestId in place of id", of(`{"requestId":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`), 400, codeMissingField, "id"},
+		{"no fields", of(`{}`), 400, codeMissingField, "requestId"},
+		{"no id", of(`{"code":"123456"}`), 400, codeMissingField, "requestId"},
+		{"id in another case", of(`{"RequestId":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`), 400, codeMissingField, "requestId"},
+		{"id in place of requestId", of(`{"id":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`), 400, codeMissingField, "requestId"},
 		{"no code", of(`{` + id + `}`), 400, codeMissingField, "code"},
 		{"code in another case", of(`{` + id + `,"Code":"123456"}`), 400, codeMissingField, "code"},
 		{"in the query", func() request {
 			r := of(`{}`)
-			r.target += "?id=vraaaaaaaaaaaaaaaaaaaaaaaa&code=123456"
+			r.target += "?requestId=vraaaaaaaaaaaaaaaaaaaaaaaa&code=123456"
 			return r
-		}(), 400, codeMissingField, "id"},
-		{"number for id", of(`{"id":1,"code":"123456"}`), 400, codeInvalidType, "id"},
-		{"null for id", of(`{"id":null,"code":"123456"}`), 400, codeInvalidType, "id"},
-		{"array for id", of(`{"id":["vraaaaaaaaaaaaaaaaaaaaaaaa"],"code":"123456"}`), 400, codeInvalidType, "id"},
-		{"id twice", of(`{` + id + `,` + id + `,"code":"123456"}`), 400, codeInvalidJSON, "id"},
-		{"id twice by escape", of(`{` + id + `,"\u0069d":"b","code":"123456"}`), 400, codeInvalidJSON, "id"},
-		{"half a pair in id", of(`{"id":"\ud800","code":"123456"}`), 400, codeInvalidJSON, "id"},
+		}(), 400, codeMissingField, "requestId"},
+		{"number for id", of(`{"requestId":1,"code":"123456"}`), 400, codeInvalidType, "requestId"},
+		{"null for id", of(`{"requestId":null,"code":"123456"}`), 400, codeInvalidType, "requestId"},
+		{"array for id", of(`{"requestId":["vraaaaaaaaaaaaaaaaaaaaaaaa"],"code":"123456"}`), 400, codeInvalidType, "requestId"},
+		{"id twice", of(`{` + id + `,` + id + `,"code":"123456"}`), 400, codeInvalidJSON, "requestId"},
+		{"id twice by escape", of(`{` + id + `,"\u0072equestId":"b","code":"123456"}`), 400, codeInvalidJSON, "requestId"},
+		{"half a pair in id", of(`{"requestId":"\ud800","code":"123456"}`), 400, codeInvalidJSON, "requestId"},
 		{"number for code", code(`123456`), 400, codeInvalidType, "code"},
 		{"null for code", code(`null`), 400, codeInvalidType, "code"},
 		{"boolean for code", code(`true`), 400, codeInvalidType, "code"},
@@ -383,9 +385,9 @@ func TestConfirm_countsAsARead(t *testing.T) {
 			w.g.Expect(w.do(statusRequest(keyAll, "id=x")).status).To(Equal(404))
 			continue
 		}
-		expectRefusal(w.g, w.do(confirmRequestWith(keyAll, `{"id":"x","code":"123456"}`)), 404, verification.CodeNotFound, "")
+		expectRefusal(w.g, w.do(confirmRequestWith(keyAll, `{"requestId":"x","code":"123456"}`)), 404, verification.CodeNotFound, "")
 	}
-	wrong := confirmRequestWith(keyAll, fmt.Sprintf(`{"id":%q,"code":%q}`, b.id, b.wrongDigits(1)))
+	wrong := confirmRequestWith(keyAll, fmt.Sprintf(`{"requestId":%q,"code":%q}`, b.id, b.wrongDigits(1)))
 	expectRefusal(w.g, w.do(wrong), 422, verification.CodeWrongCode, "code")
 	calls := w.store.calls.Load()
 	for range verification.MaxConfirmTries {
@@ -464,7 +466,7 @@ func TestConfirm_storeTimeout(t *testing.T) {
 			return ctx.Err()
 		}
 		b.store.before.Store(&hang)
-		r := httptest.NewRequestWithContext(b.t.Context(), http.MethodPost, pathConfirm, strings.NewReader(`{"id":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`))
+		r := httptest.NewRequestWithContext(b.t.Context(), http.MethodPost, pathConfirm, strings.NewReader(`{"requestId":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`))
 		r.Header.Set("Authorization", "Bearer "+keyInit)
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
@@ -481,7 +483,7 @@ func TestConfirm_clearsTheBody(t *testing.T) {
 	for range 50 { // The pool may sometimes return another buffer.
 		buffer := new([maxBodyBytes + 1]byte)
 		bodies.Put(buffer)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathConfirm, strings.NewReader(`{"id":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathConfirm, strings.NewReader(`{"requestId":"vraaaaaaaaaaaaaaaaaaaaaaaa","code":"123456"}`))
 		r.Header.Set("Authorization", "Bearer "+keyInit)
 		r.Header.Set("Content-Type", "application/json")
 		w.api.ServeHTTP(httptest.NewRecorder(), r)

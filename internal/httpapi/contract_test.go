@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/api"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 var codePattern = regexp.MustCompile(`[0-9A-Z]{4}(-[0-9A-Z]{4}){3}`)
@@ -46,6 +47,8 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	}
 	code := codeSchema(document)
 	code.Enum, _ = code.Extensions["x-extensible-enum"].([]any)
+	reason := errorSchema(document)["reason"].Value
+	reason.Enum, _ = reason.Extensions["x-extensible-enum"].([]any)
 	return document
 })
 
@@ -79,9 +82,11 @@ func rejectOtherFields(schema *openapi3.Schema) {
 	}
 }
 
-func codeSchema(document *openapi3.T) *openapi3.Schema {
-	return document.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value
+func errorSchema(document *openapi3.T) openapi3.Schemas {
+	return document.Components.Schemas["Error"].Value.Properties["error"].Value.Properties
 }
+
+func codeSchema(document *openapi3.T) *openapi3.Schema { return errorSchema(document)["code"].Value }
 
 // checkContract checks a request and its answer against the contract. An answer for an unknown path must have the form of its
 // errors.
@@ -162,7 +167,31 @@ func TestContract_namesEveryCode(t *testing.T) {
 	g.Expect(promised).To(Equal(answered))
 }
 
-// Answers may gain fields and codes: the published contract accepts them, the stricter one of the tests does not.
+// Each reason that the contract lists is that of a number, and answered beside the code.
+func TestContract_namesEveryReason(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	var answered []any
+	for reason, number := range map[string]string{
+		"empty": " ", "too_long": "+4915123456789012", "too_short": "+1 555 123", "not_digits": "+1800FLOWERS", "not_ascii": "+49①5123456789",
+		"control_character": "+49151\t23456789", "uri": "tel:+4915123456789", "extension": "+4915123456789;ext=1", "no_country_code": "015123456789",
+		"unknown_country_code": "+2101234567", "invalid_for_country": "+1 555 010 0000", "premium_rate": "+979123456789",
+		"anonymous": "+88812345678", "not_a_subscriber": "+80012345678",
+	} {
+		a := h.do(requestWithNumber(number))
+		expectRefusal(g, a, 400, verification.CodeInvalidPhoneNumber, "phoneNumber")
+		g.Expect(a.errorField("reason")).To(Equal(reason))
+		answered = append(answered, reason)
+	}
+	schema := errorSchema(contract())["reason"].Value
+	g.Expect(schema.Enum).To(ConsistOf(answered...))
+	for _, reason := range answered {
+		g.Expect(schema.Description).To(MatchRegexp(`\b%s: `, reason))
+	}
+	g.Expect(h.do(requestWithBody(`{}`).markInvalid()).errorField("reason")).To(BeEmpty())
+}
+
+// Answers may gain fields, codes and reasons: the published contract accepts them, the stricter one of the tests does not.
 func TestContract_isOpenForNewFieldsAndCodes(t *testing.T) {
 	published := loadContract()
 	for name, answer := range map[string]string{
@@ -170,10 +199,11 @@ func TestContract_isOpenForNewFieldsAndCodes(t *testing.T) {
 			"expiresIn": "600s", "expiresAt": "2026-11-21T12:10:00.000Z", "new": 1}`,
 		"InitResponse of a new messenger": `{"requestId": "vrk3v7c2m5q6x4a2n7b3d5f6g7", "expectedText": "B",
 			"expiresIn": "600s", "expiresAt": "2026-11-21T12:10:00.000Z"}`,
-		"StatusResponse":         `{"status": "PENDING", "phoneNumber": "+4915123456789", "expiresAt": "2026-11-21T12:10:00.000Z", "new": 1}`,
-		"Error":                  `{"error": {"code": "internal", "message": "m"}, "new": 1}`,
-		"Error with a new field": `{"error": {"code": "internal", "message": "m", "new": 1}}`,
-		"Error with a new code":  `{"error": {"code": "new", "message": "m"}}`,
+		"StatusResponse":          `{"status": "PENDING", "phoneNumber": "+4915123456789", "expiresAt": "2026-11-21T12:10:00.000Z", "new": 1}`,
+		"Error":                   `{"error": {"code": "internal", "message": "m"}, "new": 1}`,
+		"Error with a new field":  `{"error": {"code": "internal", "message": "m", "new": 1}}`,
+		"Error with a new code":   `{"error": {"code": "new", "message": "m"}}`,
+		"Error with a new reason": `{"error": {"code": "internal", "message": "m", "reason": "new"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

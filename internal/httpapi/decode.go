@@ -38,14 +38,13 @@ const (
 	fieldPurpose     = "purpose"
 	fieldBrowser     = "browser"
 	fieldMetadata    = "metadata"
-	fieldID          = "id"
 	fieldCode        = "code"
 	fieldRequestID   = "requestId"
 )
 
 // confirmBody holds the fields of the confirm body that are used.
 type confirmBody struct {
-	ID   textField `json:"id"`
+	ID   textField `json:"requestId"`
 	Code textField `json:"code"`
 }
 
@@ -80,6 +79,9 @@ type metadataField struct {
 // decoded.
 func (f *metadataField) UnmarshalJSON(value []byte) error {
 	f.kind = value[0]
+	if f.kind == '[' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0 {
+		f.kind = 'n' // how PHP encodes an empty map
+	}
 	if f.kind != '{' {
 		return nil
 	}
@@ -117,11 +119,11 @@ func isInitField(name string) bool {
 // decodeConfirm reads the body of confirm, as strictly as decodeInit. Neither of its fields may be null.
 func decodeConfirm(data []byte) (confirmBody, error) {
 	var body confirmBody
-	err := decodeObject(data, &body, func(name string) bool { return name == fieldID || name == fieldCode })
+	err := decodeObject(data, &body, func(name string) bool { return name == fieldRequestID || name == fieldCode })
 	if err != nil {
 		return confirmBody{}, err
 	}
-	for _, known := range [...]namedField{{fieldID, &body.ID}, {fieldCode, &body.Code}} {
+	for _, known := range [...]namedField{{fieldRequestID, &body.ID}, {fieldCode, &body.Code}} {
 		if err := known.field.checkType(known.name, false); err != nil {
 			return confirmBody{}, err
 		}
@@ -150,7 +152,7 @@ func decodeObject(data []byte, body any, isKnown func(name string) bool) error {
 	}
 	duplicates, err := json.UnmarshalStrict(data, body, json.DisallowDuplicateFields)
 	if err != nil {
-		return describeDecodeError(err, len(data))
+		return describeDecodeError(err, data)
 	}
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); trimmed[0] != '{' {
 		return errNotAnObject
@@ -265,19 +267,6 @@ func checkEncoding(data []byte) error {
 }
 
 var errNotAnObject = newJSONError("it must be one JSON object")
-
-// describeDecodeError returns the position at which a body of that length stops being JSON, without any of its content.
-func describeDecodeError(err error, length int) error {
-	isSyntax, offset := json.SyntaxErrorOffset(err)
-	switch {
-	case !isSyntax:
-		return errNotAnObject
-	case offset >= int64(length):
-		return newJSONError("it ends too early")
-	default:
-		return newJSONError("it is no JSON from byte " + strconv.FormatInt(offset, 10) + " on")
-	}
-}
 
 // newJSONError returns the error for a body that is not JSON. why must not contain any of the body.
 func newJSONError(why string) *verification.Error {

@@ -3,12 +3,16 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 func TestDecode_readsLikeEncodingJSON(t *testing.T) {
@@ -39,6 +43,65 @@ func TestDecode_refusesInvalidJSON(t *testing.T) {
 		_, err := decodeInit([]byte(text))
 		g.Expect(err).To(MatchError(ContainSubstring(string(codeInvalidJSON))), text)
 		g.Expect(json.Valid([]byte(text)) && !strings.Contains(text, "ud800")).To(BeFalse(), text)
+	}
+}
+
+func TestDecode_namesTheSlip(t *testing.T) {
+	g := NewWithT(t)
+	const noValue = "a value is expected: text in double quotes, a number, true, false, null, an array or an object"
+	for text, want := range map[string]string{
+		"":                              "it is empty",
+		"\xef\xbb\xbf{}":                "it starts with a byte order mark",
+		"[]":                            "it must be one JSON object",
+		" ":                             "it ends too early, after byte 1",
+		`{"a":`:                         "it ends too early, after byte 5",
+		`{"a":"secret`:                  "it ends too early, after byte 12",
+		`{"a":"\`:                       "it ends too early, after byte 7",
+		`{"a":tru`:                      "it ends too early, after byte 8",
+		`{"a":-`:                        "it ends too early, after byte 6",
+		`{"a":1,}`:                      "it is no JSON from byte 8 on: a closing bracket follows a comma",
+		"{\"a\":[1,\n\t]}":              "it is no JSON from byte 11 on: a closing bracket follows a comma",
+		`{"a":1}x`:                      "it is no JSON from byte 8 on: nothing may follow the object",
+		`{"a":1} {"a":1}`:               "it is no JSON from byte 9 on: nothing may follow the object",
+		`{'a':1}`:                       "it is no JSON from byte 2 on: a single quote stands where JSON has double quotes",
+		`{"a":'`:                        "it is no JSON from byte 6 on: a single quote stands where JSON has double quotes",
+		`{a:1}`:                         "it is no JSON from byte 2 on: a field name in double quotes is expected",
+		`{"a":NaN}`:                     "it is no JSON from byte 6 on: " + noValue,
+		`{"a":}`:                        "it is no JSON from byte 6 on: " + noValue,
+		`{"a" 1}`:                       "it is no JSON from byte 6 on: a colon is expected",
+		`{"a":1 "b":2}`:                 "it is no JSON from byte 8 on: a comma or a closing brace is expected",
+		`{"a":01}`:                      "it is no JSON from byte 7 on: a comma or a closing brace is expected",
+		`{"a":[1}`:                      "it is no JSON from byte 8 on: a comma or a closing bracket is expected",
+		"{\"a\":\"\n":                   "it is no JSON from byte 7 on: a text has a control character, such as a line feed: write it as an escape",
+		`{"a":"\x41"}`:                  "it is no JSON from byte 8 on: a text has an escape that JSON does not have",
+		`{"a":"\u00g0"}`:                "it is no JSON from byte 11 on: a text has an escape that JSON does not have",
+		`{"a":1.}`:                      "it is no JSON from byte 8 on: a number is not written as in JSON",
+		`{"a":1ex`:                      "it is no JSON from byte 8 on: a number is not written as in JSON",
+		`{"a":nan}`:                     "it is no JSON from byte 7 on: a word is neither true, false nor null",
+		strings.Repeat(`{"a":`, 10_001): "it is no JSON from byte 50001 on: it is nested too deep",
+	} {
+		_, err := decodeInit([]byte(text))
+		var refused *verification.Error
+		g.Expect(errors.As(err, &refused)).To(BeTrue(), text)
+		g.Expect(refused.Message).To(Equal("The body cannot be read: "+want+"."), text)
+	}
+}
+
+// Whatever a body has, its error has nothing but a position and a constant text.
+func TestDecode_repeatsNothingOfTheBody(t *testing.T) {
+	g := NewWithT(t)
+	constants := []string{slipComma, slipQuote}
+	for _, known := range slips {
+		constants = append(constants, known.slip)
+	}
+	message := regexp.MustCompile(`^invalid_json: The body cannot be read: it (ends too early, after byte \d+|is no JSON from byte \d+ on: (` +
+		strings.Join(constants, "|") + `))\.$`)
+	for _, start := range []string{"{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":[1`, `{"a":"`, `{"a":"\`, `{"a":"\u`, `{"a":-`, `{"a":t`, `{}`} {
+		for c := range byte(utf8.RuneSelf) {
+			if _, err := decodeInit([]byte(start + string(rune(c)))); err != nil {
+				g.Expect(message.MatchString(err.Error())).To(BeTrue(), "%q: %s", start+string(rune(c)), err)
+			}
+		}
 	}
 }
 

@@ -3,7 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -96,7 +100,7 @@ var (
 	errMissingKey = newError(codeMissingKey, "",
 		"No API key was presented. Send the header Authorization: Bearer API_KEY. A key in the URL is not accepted.")
 	errMalformedKey = newError(codeMalformedKey, "",
-		"The Authorization header cannot be read. Send exactly one, with the word Bearer, one space and the API key.")
+		"The Authorization header cannot be read. Send exactly one, with the word Bearer, a space and the API key.")
 	errUnknownKey = newError(codeUnknownKey, "",
 		"The API key is not known to this project. Check that it is complete, belongs to this address and was not revoked.")
 	errExpiredKey = newError(codeExpiredKey, "",
@@ -138,16 +142,12 @@ var (
 		"reference must be one line of 1 to 128 characters, without control characters or marks of text direction.")
 	errNoPage = newError(codeInvalidReturnURL, fieldReturnURL,
 		"This project has no page that could lead back: it needs spec.page.")
-	errReturnURL = newError(codeInvalidReturnURL, fieldReturnURL,
-		"returnURL must be one of spec.page.returnURLs, or below an origin of them: an https URL of ASCII characters, without a fragment.")
 	errAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"assurance must be SESSION or POSSESSION, in capitals. Leave it out for what the project asks for.")
 	errLowerAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"This project asks for SESSION, which init cannot lower. Leave assurance out.")
 	errNoReplies = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"This project sends no replies, which bring the session code. Have replies.send set to Always or OnTrouble, or leave assurance out.")
-	errPurpose = newError(verification.CodeInvalidPurpose, fieldPurpose,
-		"purpose must be the name of one of spec.purposes of the project.")
 	errBrowser = newError(verification.CodeInvalidBrowser, fieldBrowser,
 		"browser must be one of those that the OpenAPI document lists, such as CHROME/WINDOWS.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,
@@ -183,15 +183,12 @@ var (
 	errIdempotencyRepeated = newError(verification.CodeInvalidIdempotency, "Idempotency-Key",
 		"Send the Idempotency-Key header only once.")
 
-	errMissingRequestID = newError(codeMissingField, fieldID,
-		"id is required: the requestId that init answered.")
+	errMissingRequestID = newError(codeMissingField, fieldRequestID,
+		"requestId is required: the requestId that init answered.")
 	errMissingCode = newError(codeMissingField, fieldCode,
 		"code is required: the six digits that your user typed, or the code that came with the return to you.")
 	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
 		"code must be six digits, or the 22 characters of the parameter code of the return. It was not counted as a try.")
-
-	errMissingChangedID = newError(codeMissingField, fieldRequestID,
-		"requestId is required: the requestId that init answered.")
 
 	errListStatus = newError(codeInvalidParameter, "status",
 		"status must be PENDING, VERIFIED or EXPIRED, in capitals, and may be given once.")
@@ -239,11 +236,42 @@ var scopeErrors = map[settings.Scope]*verification.Error{
 	settings.ScopeRead: errScopeRead, settings.ScopeRedeliver: errScopeRedeliver,
 }
 
+// newPurposeError returns the error for a purpose that is none of the project's.
+func newPurposeError(allowed map[string]settings.Purpose) *verification.Error {
+	message := "This project has no spec.purposes. Leave purpose out."
+	if len(allowed) > 0 {
+		message = "purpose must be one of spec.purposes of the project: " + listAllowed(slices.Collect(maps.Keys(allowed))) + "."
+	}
+	return newError(verification.CodeInvalidPurpose, fieldPurpose, message)
+}
+
+// newReturnURLError returns the error for a URL that the page may not lead back to.
+func newReturnURLError(allowed []string) *verification.Error {
+	message := "This project has no spec.page.returnURLs. Leave returnURL out."
+	if len(allowed) > 0 {
+		message = "returnURL must be a URL of ASCII characters without a fragment that is one of spec.page.returnURLs of the project, " +
+			"or below an origin of them: " + listAllowed(allowed) + "."
+	}
+	return newError(codeInvalidReturnURL, fieldReturnURL, message)
+}
+
+// maxListed limits the values that an error lists.
+const maxListed = 10
+
+// listAllowed returns the values in order, and how many there are beyond maxListed.
+func listAllowed(values []string) string {
+	listed := slices.Sorted(slices.Values(values))
+	if more := len(listed) - maxListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(listed[:maxListed], ", "), more)
+	}
+	return strings.Join(listed, ", ")
+}
+
 // newNumberError returns the error for an invalid phone number, with the reason of internal/phone.
 func newNumberError(err error) error {
 	refused := newError(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
 	if reason, ok := errors.AsType[*phone.Error](err); ok {
-		refused.Message = "phoneNumber: " + reason.Error() + "."
+		refused.Message, refused.Reason = "phoneNumber: "+reason.Error()+".", string(reason.Reason)
 	}
 	return refused
 }

@@ -159,7 +159,7 @@ func (x *exchange) readTerms(body *initBody) (verification.Terms, error) {
 		}
 	}
 	if _, found := x.settings.Purposes[terms.Purpose]; body.Purpose.given && !found {
-		return verification.Terms{}, errPurpose
+		return verification.Terms{}, newPurposeError(x.settings.Purposes)
 	}
 	if body.Browser.given && verification.BrowserName(terms.Browser) == "" {
 		return verification.Terms{}, errBrowser
@@ -220,23 +220,35 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 		body = append(body, `,"pageURL":`...)
 		body = appendString(body, invitation.PageURL)
 	}
+	end := endOf(&request)
 	body = append(body, `,"expiresIn":"`...)
-	body = strconv.AppendInt(body, int64(x.expiresIn(initiated)/time.Second), 10)
+	body = strconv.AppendInt(body, int64(x.expiresIn(initiated, end)/time.Second), 10)
 	body = append(body, `s","expiresAt":`...)
-	body = appendTime(body, request.ExpiresAt)
+	body = appendTime(body, end)
 	body = appendTest(body, &request)
 	body = append(body, "}\n"...)
 	x.sendAnswer(http.StatusOK, body)
 	releaseBuffer(buffer, body)
 }
 
-// expiresIn returns the time until the request expires. For a new request this is its whole lifetime, so that a difference
+// endOf returns when a request expires, or when it did: one that was declined or canceled, before its time.
+func endOf(request *verification.Request) time.Time {
+	end := request.EndsAt()
+	if event := request.Event(); request.Phase == verification.Expired && event.At.Before(end) {
+		return event.At
+	}
+	return end
+}
+
+// expiresIn returns the time until the request expires at end. For a new request this is its whole lifetime, so that a difference
 // between the local clock and the store clock does not show; for a retry it is the time that is left.
-func (x *exchange) expiresIn(initiated verification.Initiated) time.Duration {
-	request := initiated.Request
-	life := request.ExpiresAt.Sub(request.CreatedAt)
+func (x *exchange) expiresIn(initiated verification.Initiated, end time.Time) time.Duration {
+	life := end.Sub(initiated.Request.CreatedAt)
 	if !initiated.Existing {
 		return life
 	}
-	return min(max(request.ExpiresAt.Sub(x.api.clock.Now()), 0), life)
+	if initiated.Request.Phase == verification.Expired {
+		return 0
+	}
+	return min(max(end.Sub(x.api.clock.Now()), 0), life)
 }

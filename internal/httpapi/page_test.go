@@ -41,6 +41,13 @@ func TestInit_returnURL(t *testing.T) {
 		g.Expect(a.status).To(Equal(http.StatusBadRequest), name)
 		g.Expect(a.errorField("code")).To(Equal(string(test.code)), name)
 	}
+	h.changeSettings(func(s *settings.Settings) {
+		s.Page = &settings.Page{ReturnURLs: []string{"https://shop.example", "http://localhost:3000/back?a=1"}}
+	})
+	g.Expect(h.do(bodyWith("returnURL", `"https://evil.example/"`)).errorField("message")).To(Equal("returnURL must be a URL of ASCII characters without " +
+		"a fragment that is one of spec.page.returnURLs of the project, or below an origin of them: http://localhost:3000/back?a=1, https://shop.example."))
+	h.changeSettings(func(s *settings.Settings) { s.Page = &settings.Page{} })
+	g.Expect(h.do(bodyWith("returnURL", `"https://shop.example/"`)).errorField("message")).To(ContainSubstring("no spec.page.returnURLs"))
 	h.changeSettings(func(s *settings.Settings) { s.Page = nil })
 	g.Expect(h.do(bodyWith("returnURL", `"https://shop.example/"`).markInvalid()).errorField("code")).To(Equal(string(codeInvalidReturnURL)), "without a page")
 }

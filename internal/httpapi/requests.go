@@ -81,7 +81,7 @@ func (x *exchange) serveChange(
 		return fmt.Errorf("read the id: %w", err)
 	}
 	if !body.ID.given {
-		return errMissingChangedID
+		return errMissingRequestID
 	}
 	// People choose the names of manual requests, so a key that only knows ids of init must not find one by guessing.
 	if !verification.IsRequestID(body.ID.value) && !key.Has(settings.ScopeRead) {

@@ -53,6 +53,39 @@ func TestInit_retryAnswersWhatIsLeft(t *testing.T) {
 	}
 }
 
+// A retry shows when a request ended that was canceled, and of a verified one what it showed before.
+func TestInit_retryOfAnEndedRequest(t *testing.T) {
+	for name, test := range map[string]struct {
+		end           func(w *requestsWorld, id, text string)
+		left, expires string
+	}{
+		"pending": {func(*requestsWorld, string, string) {}, "539s", "2026-03-01T10:10:00.000Z"},
+		"verified": {func(w *requestsWorld, id, text string) {
+			w.g.Expect(w.send(id, text)).To(Equal(verification.OutcomeVerified))
+		}, "539s", "2026-03-01T10:10:00.000Z"},
+		"canceled": {func(w *requestsWorld, id, _ string) {
+			w.g.Expect(w.do(changeRequest(keyInit, pathCancel, id)).status).To(Equal(http.StatusOK))
+		}, "0s", "2026-03-01T10:00:01.000Z"},
+		"over": {func(w *requestsWorld, id, _ string) {
+			w.clock.Step(10*time.Minute + verification.ExpiryGrace)
+			w.update(id, func(r *verification.Request, now time.Time) error { return r.Expire(now, w.all) })
+		}, "0s", "2026-03-01T10:10:00.000Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRequestsWorld(t)
+			try := initFor(keyInit, w.newNumber(1)).withHeader("Idempotency-Key", "order-1")
+			first := w.do(try)
+			w.clock.Step(time.Second)
+			test.end(w, first.stringField("requestId"), first.stringField("expectedText"))
+			w.clock.Step(time.Minute)
+			again := w.do(try)
+			w.g.Expect(again.stringField("requestId")).To(Equal(first.stringField("requestId")))
+			w.g.Expect(again.stringField("expiresIn")).To(Equal(test.left))
+			w.g.Expect(again.stringField("expiresAt")).To(Equal(test.expires))
+		})
+	}
+}
+
 // Calls of the store have a deadline, so that a store that hangs results in an error within two seconds.
 func TestStore_isAskedForABoundedTime(t *testing.T) {
 	g := NewWithT(t)

@@ -68,6 +68,27 @@ func TestInit_badTerms(t *testing.T) {
 	expectEach(t, rows)
 }
 
+func TestInit_namesThePurposes(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	for names, want := range map[string]string{
+		"":                        "This project has no spec.purposes. Leave purpose out.",
+		"sign-in":                 "purpose must be one of spec.purposes of the project: sign-in.",
+		"j i h g f e d c b a":     "purpose must be one of spec.purposes of the project: a, b, c, d, e, f, g, h, i, j.",
+		"l k j i h g f e d c b a": "purpose must be one of spec.purposes of the project: a, b, c, d, e, f, g, h, i, j and 2 more.",
+	} {
+		h.changeSettings(func(s *settings.Settings) {
+			s.Purposes = map[string]settings.Purpose{}
+			for name := range strings.FieldsSeq(names) {
+				s.Purposes[name] = settings.Purpose{}
+			}
+		})
+		a := h.do(bodyWith("purpose", `"sell"`))
+		expectRefusal(g, a, 400, verification.CodeInvalidPurpose, "purpose")
+		g.Expect(a.errorField("message")).To(Equal(want))
+	}
+}
+
 // The contract lists the browsers by a pattern.
 func TestContract_listsTheBrowsers(t *testing.T) {
 	g := NewWithT(t)
@@ -196,8 +217,8 @@ func TestInit_declinedNumber(t *testing.T) {
 // FuzzDecodeConfirm checks that encoding/json accepts all that decodeConfirm accepts, and that both read the same values.
 func FuzzDecodeConfirm(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"vr","code":"123456"}`, `{"id":"a","code":"b","code":"c"}`, `{"id":null}`, `{"Id":"a","code":"\ud83d\ude00"}`, `{"code":"\ud800"}`,
-		`{"code":"1","c\u006fde":"2"}`, `[]`, `null`, ``, `{"code":1}`, `{"id":{"id":"a"}}`, "\xef\xbb\xbf{}",
+		`{"requestId":"vr","code":"123456"}`, `{"requestId":"a","code":"b","code":"c"}`, `{"requestId":null}`, `{"RequestID":"a","code":"\ud83d\ude00"}`, `{"code":"\ud800"}`,
+		`{"code":"1","c\u006fde":"2"}`, `[]`, `null`, ``, `{"code":1}`, `{"requestId":{"requestId":"a"}}`, "\xef\xbb\xbf{}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -210,7 +231,7 @@ func FuzzDecodeConfirm(f *testing.F) {
 		if err := json.Unmarshal(data, &want); err != nil {
 			t.Fatalf("accepted %q, which encoding/json refuses: %v", data, err)
 		}
-		for name, field := range map[string]textField{"id": got.ID, "code": got.Code} {
+		for name, field := range map[string]textField{"requestId": got.ID, "code": got.Code} {
 			if value, has := want[name]; has != field.given || has && value != field.value {
 				t.Fatalf("%q: read %s as %q, encoding/json as %v", data, name, field.value, value)
 			}

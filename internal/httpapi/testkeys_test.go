@@ -82,7 +82,7 @@ func TestTestKey_ofEachOutcome(t *testing.T) {
 }
 
 func confirmAs(key, id, code string) request {
-	return confirmRequestWith(key, fmt.Sprintf(`{"id":%q,"code":%q}`, id, code))
+	return confirmRequestWith(key, fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code))
 }
 
 func numberOf(outcome testnumbers.Outcome) string {

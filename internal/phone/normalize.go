@@ -14,7 +14,7 @@ const unknownRune = utf8.RuneSelf
 func normalizeRune(text string) (c byte, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	switch {
-	case isInvisible(r), unicode.Is(unicode.Zs, r):
+	case isBlank(r):
 		return ' ', size
 	case r == '\u2212', unicode.Is(unicode.Pd, r): // a minus sign, and the dashes
 		return '-', size
@@ -22,6 +22,11 @@ func normalizeRune(text string) (c byte, size int) {
 		return byte(r - '！' + '!'), size //nolint:gosec // these five are in ASCII then
 	}
 	return normalizeDigit(r), size
+}
+
+// isBlank reports whether r is a space, a tab, part of a line's end, or a mark without width.
+func isBlank(r rune) bool {
+	return r == '\t' || r == '\r' || r == '\n' || isInvisible(r) || unicode.Is(unicode.Zs, r)
 }
 
 // isInvisible reports whether r is a mark of direction or one without width, as they surround numbers that were copied.

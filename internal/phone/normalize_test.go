@@ -45,6 +45,11 @@ func TestParse_normalizesPastedNumbers(t *testing.T) {
 		"mathematical bold":                                   "+𝟒𝟗𝟏𝟓𝟏𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖",
 		"mixed scripts":                                       "+٤۹ १५1 １２३٤۵678",
 		"32 characters in 128 bytes":                          "𝟒𝟗𝟏𝟓𝟏𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖" + strings.Repeat("\U00010ead", 19),
+		"line feed at the end":                                "+4915112345678\n",
+		"line end of Windows":                                 "+4915112345678\r\n",
+		"tabs around, as cells of a table have them":          "\t+4915112345678\t",
+		"line feed within marks":                              "\u202a\n+4915112345678\n\u202c",
+		"blanks around, which do not count":                   strings.Repeat(" \t\r\n\u00a0\u200e", 40) + "+4915112345678" + strings.Repeat("\n", 40),
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -6,7 +6,8 @@ import "github.com/nyaruka/phonenumbers"
 // hyphens, dots, slashes and parentheses are dropped, and so is a national prefix after the country code, as in
 // +44 (0)20, if the numbering plan has it. What users paste counts as its ASCII form: the decimal digits of any script,
 // all of Unicode's spaces and dashes, full-width forms of the plus and the separators, and invisible marks, which are
-// dropped. Everything else is refused with an *Error, and so are more than 32 characters.
+// dropped, and so are tabs and line ends around the number. Everything else is refused with an *Error, and so are more than 32
+// characters between what is blank.
 //
 // The number must be valid in its country, or be the other form of a valid number (see Variants): clients have +52 1 and
 // eight-digit Brazilian mobiles in old address books, and WhatsApp still uses both. Such a number is kept as given,

@@ -9,13 +9,14 @@ const (
 	// maxInput bounds the text in characters before it is parsed. The longest E.164 number with a plus and a separator
 	// after every digit has 31.
 	maxInput = 32
-	// maxInputBytes is the size of maxInput characters, so that a text of any length is refused unread.
+	// maxInputBytes is the size of maxInput characters, so that a text of any length is refused uncounted.
 	maxInputBytes = maxInput * utf8.UTFMax
 )
 
 // scanDigits returns the digits of a client's text, or the error of a character. Characters are checked before the
-// number's shape, because an invalid one makes any count of digits meaningless.
+// number's shape, because an invalid one makes any count of digits meaningless. What is blank around the number does not count.
 func scanDigits(input string) (Number, *Error) {
+	input = strings.TrimFunc(input, isBlank)
 	if isTooLong(input) {
 		return Number{}, errInputLong
 	}

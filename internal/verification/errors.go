@@ -46,6 +46,8 @@ type Error struct {
 	Code    ErrorCode
 	Message string
 	Field   string
+	// Reason is the stable name of the kind of error within a code; empty where there is one kind.
+	Reason string
 	// Limit names the rate that refused, one of the LimitPer constants; empty with other codes.
 	Limit string
 	// RetryAfter is how long the client should wait; zero if waiting does not help.

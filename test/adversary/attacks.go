@@ -243,7 +243,7 @@ func fetchAll(ctx context.Context, s *scene) error {
 func (s *scene) callWithoutKey(ctx context.Context, a *person) error {
 	for _, key := range []string{"", "Bearer wrong"} {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.shop.API()+"/api/verify/confirm",
-			strings.NewReader(`{"id":"`+a.request+`","code":"000000"}`))
+			strings.NewReader(`{"requestId":"`+a.request+`","code":"000000"}`))
 		if err != nil {
 			return fmt.Errorf("create request: %w", err)
 		}

@@ -282,7 +282,7 @@ var operatorMutants = []Mutant{
 	},
 	{
 		Name: "confirm-takes-the-second-of-two-codes", Promise: "design.md 3: all readers of a body read the same values",
-		Symbol: "httpapi.decodeConfirm", Old: "name == fieldID || name == fieldCode", New: "name == fieldID",
+		Symbol: "httpapi.decodeConfirm", Old: "name == fieldRequestID || name == fieldCode", New: "name == fieldRequestID",
 		Suite: "http api", Test: "TestConfirm_badBodies",
 	},
 	{

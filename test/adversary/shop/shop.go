@@ -167,7 +167,7 @@ func (s *Shop) redeem(ctx context.Context, owner *session, code, where string) s
 		return "not needed"
 	}
 	id, asked := owner.requestID(), time.Now()
-	answer, err := s.call(ctx, http.MethodPost, "/api/verify/confirm", map[string]any{"id": id, "code": code})
+	answer, err := s.call(ctx, http.MethodPost, "/api/verify/confirm", map[string]any{"requestId": id, "code": code})
 	outcome := answer.Error.Code
 	switch {
 	case err != nil:

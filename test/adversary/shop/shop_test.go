@@ -135,7 +135,7 @@ func TestShop_redeemsForTheSessionThatBegan(t *testing.T) {
 	w.Expect(w.isMember(mine)).To(Equal("true"))
 	w.Expect(w.isMember(other)).To(Equal("false"))
 	w.Expect(w.isMember(stranger)).To(BeEmpty(), "it has no session")
-	w.Expect(w.confirms).To(HaveExactElements(`{"code":"other","id":"of-1"}`, `{"code":"right","id":"of-1"}`))
+	w.Expect(w.confirms).To(HaveExactElements(`{"code":"other","requestId":"of-1"}`, `{"code":"right","requestId":"of-1"}`))
 	w.Expect(w.records).To(HaveLen(2))
 	w.Expect(w.records[1]).To(And(
 		HaveField("Kind", ledger.Redeemed), HaveField("Request", "of-1"), HaveField("Result", "VERIFIED"), HaveField("Assurance", "session")))

@@ -69,7 +69,7 @@ func (s *site) digits(w http.ResponseWriter, r *http.Request) {
 
 // redeem confirms the request of a session by the code in a form or a query.
 func (s *site) redeem(w http.ResponseWriter, r *http.Request, id string, own session) {
-	result, err := s.call(r.Context(), http.MethodPost, "confirm", map[string]string{"id": own.request, "code": r.FormValue("code")})
+	result, err := s.call(r.Context(), http.MethodPost, "confirm", map[string]string{"requestId": own.request, "code": r.FormValue("code")})
 	if err == nil && result.Error.Code == "already_confirmed" { // by this session, whose answer was lost: no other one knows the request
 		result, err = s.call(r.Context(), http.MethodGet, "status?id="+url.QueryEscape(own.request), nil)
 	}

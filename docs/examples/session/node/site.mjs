@@ -29,7 +29,7 @@ const routes = {
 }
 
 async function redeem(session, code) {
-  let result = await call('confirm', { id: session.request, code })
+  let result = await call('confirm', { requestId: session.request, code })
   if (result.error?.code === 'already_confirmed') { // by this session, whose answer was lost: no other one knows the request
     result = await call(`status?id=${encodeURIComponent(session.request)}`)
   }

@@ -53,7 +53,7 @@ class Site(BaseHTTPRequestHandler):
         self.redeem(session, form.get("code", ""))
 
     def redeem(self, session, code):
-        result = call("confirm", {"id": session["request"], "code": code})
+        result = call("confirm", {"requestId": session["request"], "code": code})
         if result.get("error", {}).get("code") == "already_confirmed":
             # By this session, whose answer was lost: no other one knows the request.
             result = call("status?id=" + urllib.parse.quote(session["request"]))

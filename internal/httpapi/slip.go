@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/json"
+)
+
+// The slips that the decoder does not distinguish from others.
+const (
+	slipComma = "a closing bracket follows a comma"
+	slipQuote = "a single quote stands where JSON has double quotes"
+)
+
+// slips are the kinds of what is no JSON, by the text in the decoder's error, the first that fits. That error quotes a byte of the body.
+var slips = [...]struct{ decoder, slip string }{
+	{"looking for beginning of object key string", "a field name in double quotes is expected"},
+	{"looking for beginning of value", "a value is expected: text in double quotes, a number, true, false, null, an array or an object"},
+	{"after top-level value", "nothing may follow the object"},
+	{"after object key:value pair", "a comma or a closing brace is expected"},
+	{"after object key", "a colon is expected"},
+	{"after array element", "a comma or a closing bracket is expected"},
+	{"in string literal", "a text has a control character, such as a line feed: write it as an escape"},
+	{"escape", "a text has an escape that JSON does not have"},
+	{"numeric literal", "a number is not written as in JSON"},
+	{"in literal", "a word is neither true, false nor null"},
+}
+
+// describeDecodeError returns the position at which data stop being JSON, and the kind of slip, without any of their content.
+func describeDecodeError(err error, data []byte) error {
+	isSyntax, offset := json.SyntaxErrorOffset(err)
+	if !isSyntax {
+		return errNotAnObject
+	}
+	text := err.Error()
+	// At the end of data the decoder says so, or refuses a space that it adds.
+	atEnd := text == "unexpected end of JSON input" || strings.HasPrefix(text, "invalid character ' ' ")
+	if atEnd && offset >= int64(len(data)) {
+		return newJSONError(fmt.Sprintf("it ends too early, after byte %d", len(data)))
+	}
+	return newJSONError(fmt.Sprintf("it is no JSON from byte %d on: %s", offset, findSlip(text, data[:offset])))
+}
+
+// findSlip returns the kind of slip that the last byte of data is.
+func findSlip(text string, data []byte) string {
+	last := len(data) - 1
+	before := bytes.TrimRight(data[:last], " \t\r\n")
+	switch {
+	case !strings.Contains(text, "looking for"):
+	case data[last] == '\'':
+		return slipQuote
+	case (data[last] == '}' || data[last] == ']') && bytes.HasSuffix(before, []byte(",")):
+		return slipComma
+	}
+	for _, known := range slips {
+		if strings.Contains(text, known.decoder) {
+			return known.slip
+		}
+	}
+	return "it is nested too deep"
+}
