@@ -186,7 +186,7 @@ func TestContract_namesEveryReason(t *testing.T) {
 	schema := errorSchema(contract())["reason"].Value
 	g.Expect(schema.Enum).To(ConsistOf(answered...))
 	for _, reason := range answered {
-		g.Expect(schema.Description).To(MatchRegexp(`\b%s: `, reason))
+		g.Expect(schema.Description).To(MatchRegexp(`\b%s[:,] `, reason))
 	}
 	g.Expect(h.do(requestWithBody(`{}`).markInvalid()).errorField("reason")).To(BeEmpty())
 }

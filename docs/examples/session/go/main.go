@@ -40,7 +40,7 @@ func (s *site) start(w http.ResponseWriter, r *http.Request) {
 		"phoneNumber": r.PostFormValue("number"), "assurance": "SESSION", "purpose": "sign-in", "returnURL": s.origin + "/return",
 	})
 	if err != nil || begun.RequestID == "" {
-		show(w, http.StatusBadRequest, cmp.Or(begun.Error.Message, "Try again."))
+		show(w, http.StatusBadRequest, begun.text())
 		return
 	}
 	s.setSession(w, rand.Text(), session{request: begun.RequestID})
@@ -80,7 +80,7 @@ func (s *site) redeem(w http.ResponseWriter, r *http.Request, id string, own ses
 		s.setSession(w, id, session{request: own.request, number: result.PhoneNumber})
 		http.Redirect(w, r, "/me", http.StatusSeeOther)
 	default:
-		show(w, http.StatusUnprocessableEntity, result.Error.Message)
+		show(w, http.StatusUnprocessableEntity, result.text())
 	}
 }
 
@@ -124,10 +124,23 @@ type answer struct {
 	Assurance   string `json:"assurance"`
 	PhoneNumber string `json:"phoneNumber"`
 	Error       struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
+		Code   string `json:"code"`
+		Reason string `json:"reason"`
 	} `json:"error"`
 }
+
+// texts are what visitors read, by the reason or the code of an error. Its message is for developers.
+var texts = map[string]string{
+	"no_country_code":      "Begin with the country code, such as +49.",
+	"unknown_country_code": "Begin with the country code, such as +49.",
+	"invalid_phone_number": "This number cannot be verified. Is it complete?",
+	"not_proven":           "Send the message from your phone first.",
+	"invalid_code":         "Enter the six digits from the chat.",
+	"wrong_code":           "These are not the digits from the chat.",
+	"request_expired":      "This has ended. Begin again.",
+}
+
+func (a answer) text() string { return cmp.Or(texts[a.Error.Reason], texts[a.Error.Code], "Try again later.") }
 
 // call calls the API. An error means that it is not known what became of the call.
 func (s *site) call(ctx context.Context, method, operation string, body map[string]string) (answer, error) {

@@ -16,7 +16,7 @@ const routes = {
   async 'POST /start'(_, form) {
     const returnURL = `${origin}/return`
     const begun = await call('init', { phoneNumber: form.get('number'), assurance: 'SESSION', purpose: 'sign-in', returnURL })
-    if (!begun.requestId) return { status: 400, message: begun.error.message }
+    if (!begun.requestId) return { status: 400, message: text(begun) }
     return { session: { request: begun.requestId }, location: begun.pageURL } // it is in no form and comes from no URL
   },
   async 'GET /return'(session, query) { // a code does not count in a browser whose session did not begin that request
@@ -33,10 +33,21 @@ async function redeem(session, code) {
   if (result.error?.code === 'already_confirmed') { // by this session, whose answer was lost: no other one knows the request
     result = await call(`status?id=${encodeURIComponent(session.request)}`)
   }
-  if (result.status !== 'VERIFIED' || result.assurance !== 'session') return { status: 422, message: result.error?.message ?? 'Try again.' }
+  if (result.status !== 'VERIFIED' || result.assurance !== 'session') return { status: 422, message: text(result) }
   session.number = result.phoneNumber
   return { location: '/me' }
 }
+
+const texts = { // what visitors read, by the reason or the code of an error; its message is for developers
+  no_country_code: 'Begin with the country code, such as +49.',
+  unknown_country_code: 'Begin with the country code, such as +49.',
+  invalid_phone_number: 'This number cannot be verified. Is it complete?',
+  not_proven: 'Send the message from your phone first.',
+  invalid_code: 'Enter the six digits from the chat.',
+  wrong_code: 'These are not the digits from the chat.',
+  request_expired: 'This has ended. Begin again.',
+}
+const text = ({ error }) => texts[error?.reason] ?? texts[error?.code] ?? 'Try again later.'
 
 // call returns the answer of the API. An exception means that it is not known what became of the call.
 async function call(operation, body) {
@@ -49,7 +60,7 @@ const forms = `<form method="post" action="/start"><label>Phone number <input na
 <button>Verify</button></form>
 <form method="post" action="/digits"><label>Digits from the chat
 <input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>`
-const escape = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+const escape = (message) => message.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
 
 async function readForm(request) {
   let body = ''

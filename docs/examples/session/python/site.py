@@ -21,6 +21,21 @@ COOKIE = "__Host-session" if ORIGIN.startswith("https:") else "session"
 
 sessions = {}  # what the website knows of each browser, by the value of its cookie
 
+TEXTS = {  # what visitors read, by the reason or the code of an error; its message is for developers
+    "no_country_code": "Begin with the country code, such as +49.",
+    "unknown_country_code": "Begin with the country code, such as +49.",
+    "invalid_phone_number": "This number cannot be verified. Is it complete?",
+    "not_proven": "Send the message from your phone first.",
+    "invalid_code": "Enter the six digits from the chat.",
+    "wrong_code": "These are not the digits from the chat.",
+    "request_expired": "This has ended. Begin again.",
+}
+
+
+def text(answer):
+    error = answer.get("error", {})
+    return TEXTS.get(error.get("reason")) or TEXTS.get(error.get("code")) or "Try again later."
+
 
 def call(operation, body=None):
     """Returns the answer of the API. An OSError or ValueError means that it is not known what became of the call."""
@@ -39,7 +54,7 @@ class Site(BaseHTTPRequestHandler):
         begun = call("init", {"phoneNumber": form.get("number", ""), "assurance": "SESSION", "purpose": "sign-in",
                               "returnURL": f"{ORIGIN}/return"})
         if "requestId" not in begun:
-            return self.show(400, begun["error"]["message"])
+            return self.show(400, text(begun))
         self.redirect(begun["pageURL"], {"request": begun["requestId"]})  # it is in no form and comes from no URL
 
     def come_back(self, session, query):  # a code does not count in a browser whose session did not begin that request
@@ -58,7 +73,7 @@ class Site(BaseHTTPRequestHandler):
             # By this session, whose answer was lost: no other one knows the request.
             result = call("status?id=" + urllib.parse.quote(session["request"]))
         if result.get("status") != "VERIFIED" or result.get("assurance") != "session":
-            return self.show(422, result.get("error", {}).get("message", "Try again."))
+            return self.show(422, text(result))
         session["number"] = result["phoneNumber"]
         self.redirect("/me")
 
