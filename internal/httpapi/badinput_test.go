@@ -194,6 +194,7 @@ func TestInit_headersOfTheBody(t *testing.T) {
 		{"utf-8 as usual", ct("application/json; charset=utf-8"), 200, "", ""},
 		{"utf8", ct("application/json; charset=utf8"), 200, "", ""},
 		{"utf8, in capitals and quotes", ct(`application/json ; Charset="UTF8"`), 200, "", ""},
+		{"other parameter alone", ct("application/json; version=1"), 200, "", ""},
 		{"other parameters", ct(`application/json; profile="a; charset=utf-16"; charset=utf-8; version=1`), 200, "", ""},
 		{"other charset, quoted", ct(`application/json; version=1; charset="iso-8859-1"`), 415, codeMediaType, "Content-Type"},
 		{"repeated charset", ct("application/json; charset=utf-8; charset=utf-8"), 415, codeMediaType, "Content-Type"},

@@ -260,7 +260,7 @@ func checkEncoding(data []byte) error {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		return newJSONError("it starts with a byte order mark")
 	case !utf8.Valid(data):
-		return newJSONError("it is not UTF-8")
+		return newJSONError("it is not UTF-8 from byte " + strconv.Itoa(countValid(data)+1) + " on")
 	default:
 		return nil
 	}

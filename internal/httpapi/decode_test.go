@@ -52,6 +52,7 @@ func TestDecode_namesTheSlip(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "it is empty",
 		"\xef\xbb\xbf{}":                "it starts with a byte order mark",
+		"{\"ä\ufffd\":\"\xe4\"}":        "it is not UTF-8 from byte 11 on",
 		"[]":                            "it must be one JSON object",
 		" ":                             "it ends too early, after byte 1",
 		`{"a":`:                         "it ends too early, after byte 5",

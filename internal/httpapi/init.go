@@ -234,8 +234,8 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 // endOf returns when a request expires, or when it did: one that was declined or canceled, before its time.
 func endOf(request *verification.Request) time.Time {
 	end := request.EndsAt()
-	if event := request.Event(); request.Phase == verification.Expired && event.At.Before(end) {
-		return event.At
+	if request.Phase == verification.Expired && request.Event().At.Before(end) {
+		return request.Event().At
 	}
 	return end
 }

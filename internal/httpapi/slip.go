@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/json"
 )
@@ -60,4 +61,17 @@ func findSlip(text string, data []byte) string {
 		}
 	}
 	return "it is nested too deep"
+}
+
+// countValid returns how many bytes data begin with that are UTF-8.
+func countValid(data []byte) int {
+	valid := 0
+	for valid < len(data) {
+		r, size := utf8.DecodeRune(data[valid:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		valid += size
+	}
+	return valid
 }

@@ -66,6 +66,10 @@ func TestInit_retryOfAnEndedRequest(t *testing.T) {
 		"canceled": {func(w *requestsWorld, id, _ string) {
 			w.g.Expect(w.do(changeRequest(keyInit, pathCancel, id)).status).To(Equal(http.StatusOK))
 		}, "0s", "2026-03-01T10:00:01.000Z"},
+		"canceled by a server whose clock is ahead": {func(w *requestsWorld, id, _ string) {
+			w.g.Expect(w.do(changeRequest(keyInit, pathCancel, id)).status).To(Equal(http.StatusOK))
+			w.clock.Step(-62 * time.Second)
+		}, "0s", "2026-03-01T10:00:01.000Z"},
 		"over": {func(w *requestsWorld, id, _ string) {
 			w.clock.Step(10*time.Minute + verification.ExpiryGrace)
 			w.update(id, func(r *verification.Request, now time.Time) error { return r.Expire(now, w.all) })

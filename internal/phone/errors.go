@@ -7,7 +7,7 @@ type Reason string
 const (
 	// ReasonEmpty: no digits at all.
 	ReasonEmpty Reason = "empty"
-	// ReasonTooLong: more than 32 characters, more than the 15 digits of E.164, or more than the country uses.
+	// ReasonTooLong: more than 32 characters between what is blank, more than the 15 digits of E.164, or more than the country uses.
 	ReasonTooLong Reason = "too_long"
 	// ReasonTooShort: fewer digits than the country uses, such as short codes and numbers without their area code.
 	ReasonTooShort Reason = "too_short"
@@ -15,7 +15,7 @@ const (
 	ReasonNotDigits Reason = "not_digits"
 	// ReasonNotASCII: a character outside ASCII that is no digit, dash, space or invisible mark.
 	ReasonNotASCII Reason = "not_ascii"
-	// ReasonControl: a control character, such as a tab or a line feed.
+	// ReasonControl: a control character, such as a tab or a line feed inside the number.
 	ReasonControl Reason = "control_character"
 	// ReasonURI: a scheme before the number, such as tel: or whatsapp:.
 	ReasonURI Reason = "uri"
