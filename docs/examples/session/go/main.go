@@ -140,7 +140,9 @@ var texts = map[string]string{
 	"request_expired":      "This has ended. Begin again.",
 }
 
-func (a answer) text() string { return cmp.Or(texts[a.Error.Reason], texts[a.Error.Code], "Try again later.") }
+func (a answer) text() string {
+	return cmp.Or(texts[a.Error.Reason], texts[a.Error.Code], "Try again later.")
+}
 
 // call calls the API. An error means that it is not known what became of the call.
 func (s *site) call(ctx context.Context, method, operation string, body map[string]string) (answer, error) {
