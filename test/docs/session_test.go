@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -31,34 +32,31 @@ import (
 // sessionFolder has the programs of docs/session.md, and the project that they need.
 const sessionFolder = root + "/docs/examples/session/"
 
-// sessionSites are the programs, by their folders. prepare returns the command that runs one.
-var sessionSites = []struct {
-	folder  string
-	prepare func(t *testing.T) []string
-}{
-	{"go", func(t *testing.T) []string {
-		t.Helper()
-		program := filepath.Join(t.TempDir(), "site")
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, sessionFolder+"go").CombinedOutput()
+// sessionSites are the programs.
+var sessionSites = []string{"go", "node/site.mjs", "python/site.py"}
+
+// exampleCommand returns the command that runs a program of docs/examples, and skips the test if its language is not installed.
+func exampleCommand(t *testing.T, path string) []string {
+	t.Helper()
+	switch filepath.Ext(path) {
+	case ".mjs":
+		return []string{lookPathOrSkip(t, "node"), path}
+	case ".py":
+		return []string{lookPathOrSkip(t, "python3"), "-B", path}
+	default:
+		program := filepath.Join(t.TempDir(), "program")
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, path).CombinedOutput()
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(out))
 		return []string{program}
-	}},
-	{"node", func(t *testing.T) []string {
-		t.Helper()
-		return []string{lookPathOrSkip(t, "node"), sessionFolder + "node/site.mjs"}
-	}},
-	{"python", func(t *testing.T) []string {
-		t.Helper()
-		return []string{lookPathOrSkip(t, "python3"), "-B", sessionFolder + "python/site.py"}
-	}},
+	}
 }
 
-// inSessionExample checks that a block is part of a program, word by word.
-func inSessionExample(file string) check {
+// inExample checks that a block is part of a program, word by word.
+func inExample(file string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
 		g := NewWithT(t)
-		content, err := os.ReadFile(sessionFolder + file)
+		content, err := os.ReadFile(file)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect("\n"+string(content)).To(ContainSubstring("\n"+b.text), "whole lines of %s", file)
 	}
@@ -93,8 +91,8 @@ func TestSessionExamples(t *testing.T) {
 	var origins []string
 	addresses := map[string]string{}
 	for _, s := range sessionSites {
-		addresses[s.folder] = ports.Address(t)
-		origins = append(origins, "http://"+addresses[s.folder])
+		addresses[s] = ports.Address(t)
+		origins = append(origins, "http://"+addresses[s])
 	}
 	project, err := os.ReadFile(sessionFolder + "project.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -105,11 +103,11 @@ func TestSessionExamples(t *testing.T) {
 	g.Expect(r.env["API"]).To(Equal("http://" + api))
 	line := startAnswerLoser(t, r.env["API"])
 	for i, s := range sessionSites {
-		t.Run(s.folder, func(t *testing.T) {
+		t.Run(filepath.Base(s), func(t *testing.T) {
 			e := &sessionExample{
-				WithT: NewWithT(t), t: t, origin: "http://" + addresses[s.folder], simulator: r.env["SIM"], line: line, numbers: 10 * i,
+				WithT: NewWithT(t), t: t, origin: "http://" + addresses[s], simulator: r.env["SIM"], line: line, numbers: 10 * i,
 			}
-			startSite(t, s.prepare(t), addresses[s.folder], "PHONEPROOF_URL="+line.url, "PHONEPROOF_KEY="+r.env["KEY"])
+			startSite(t, exampleCommand(t, sessionFolder+s), addresses[s], "PHONEPROOF_URL="+line.url, "PHONEPROOF_KEY="+r.env["KEY"])
 			t.Run("forms of other sites are refused", func(t *testing.T) { e.in(t).foreignFormsAreRefused() })
 			t.Run("the return verifies the session that began it alone", func(t *testing.T) { e.in(t).returnVerifies() })
 			t.Run("the digits verify the session that began it alone", func(t *testing.T) { e.in(t).digitsVerify() })
@@ -118,8 +116,8 @@ func TestSessionExamples(t *testing.T) {
 	}
 }
 
-// startSite runs a program until the test ends.
-func startSite(t *testing.T, command []string, address string, environment ...string) {
+// startSite runs a program until the test ends, or until it is stopped.
+func startSite(t *testing.T, command []string, address string, environment ...string) (stop func()) {
 	t.Helper()
 	var stderr bytes.Buffer
 	site := exec.CommandContext(t.Context(), command[0], command[1:]...)
@@ -128,13 +126,14 @@ func startSite(t *testing.T, command []string, address string, environment ...st
 	site.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	g := NewWithT(t)
 	g.Expect(site.Start()).To(Succeed())
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = site.Process.Kill() // it may have ended
 		_ = site.Wait()
 		if t.Failed() {
 			t.Log(stderr.String())
 		}
 	})
+	t.Cleanup(stop)
 	var dialer net.Dialer
 	g.Eventually(func() error {
 		conn, err := dialer.DialContext(t.Context(), "tcp", address)
@@ -143,6 +142,7 @@ func startSite(t *testing.T, command []string, address string, environment ...st
 		}
 		return conn.Close()
 	}).WithTimeout(patience).Should(Succeed())
+	return stop
 }
 
 // answerLoser is what stands between a program and the API. It loses the answer to the next confirm, where that was asked for.

@@ -87,9 +87,9 @@ var rules = []rule{
 
 	{"docs/session.md", "", "your website", notRun("a picture")},
 	{"docs/session.md", "yaml", "spec:", projectFragment("")},
-	{"docs/session.md", "go", "// start begins", inSessionExample("go/main.go")},
-	{"docs/session.md", "python", "def start", inSessionExample("python/site.py")},
-	{"docs/session.md", "js", "async 'POST /start'", inSessionExample("node/site.mjs")},
+	{"docs/session.md", "go", "// start begins", inExample(sessionFolder + "go/main.go")},
+	{"docs/session.md", "python", "def start", inExample(sessionFolder + "python/site.py")},
+	{"docs/session.md", "js", "async 'POST /start'", inExample(sessionFolder + "node/site.mjs")},
 	{"docs/session.md", "sh", "phoneproof dev", sessionCommands},
 
 	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
