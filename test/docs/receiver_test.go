@@ -24,8 +24,8 @@ const receiverFolder = root + "/docs/examples/webhook/"
 
 // TestWebhookReceivers sends each program what phoneproof sends, and what others may.
 func TestWebhookReceivers(t *testing.T) {
-	for _, program := range []string{"go", "node/receiver.mjs", "python/receiver.py"} {
-		t.Run(filepath.Base(program), func(t *testing.T) {
+	for _, program := range []string{"go/main.go", "node/receiver.mjs", "python/receiver.py"} {
+		t.Run(filepath.Dir(program), func(t *testing.T) {
 			command := exampleCommand(t, receiverFolder+program)
 			t.Run("refuses what is not signed", func(t *testing.T) { startReceiver(t, command, standardSecret).refusesForgeries() })
 			t.Run("survives bodies of other lengths", func(t *testing.T) { startReceiver(t, command, standardSecret).survivesLengths() })

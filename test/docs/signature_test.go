@@ -173,39 +173,15 @@ func opensslBlock(t *testing.T, _ *reader, b block) {
 	}
 }
 
-// pythonBlock returns a check of a snippet in Python, which verifies headers, raw_body and secret; verdict is the expression of
-// its result.
-func pythonBlock(standard bool, verdict string) check {
-	return func(t *testing.T, _ *reader, b block) {
-		t.Helper()
-		python := lookPathOrSkip(t, "python3")
-		dir := t.TempDir()
-		writeFile(t, filepath.Join(dir, "snippet.py"), b.text)
-		writeFile(t, filepath.Join(dir, "main.py"), `import json, sys
-verdicts = []
-for case in json.load(sys.stdin):
-    scope = {"secret": case["secret"], "raw_body": case["body"].encode(), "headers": case["headers"]}
-    exec(open("snippet.py").read(), scope)
-    verdicts.append(bool(eval(sys.argv[1], scope)))
-print(json.dumps(verdicts))
-`)
-		checkVerdicts(t, signatureCases(t, standard), dir, python, "main.py", verdict)
-	}
-}
-
 // nodeModules is where make verify-clients installs npm packages.
 const nodeModules = root + "/bin/clients/npm/node_modules"
 
-// nodeBlock returns a check of a snippet for Node, which verifies headers, rawBody and secret. A snippet that imports one of
-// the libraries is run with each of them.
-func nodeBlock(standard bool, verdict string, libraries ...string) check {
+// nodeBlock returns a check of a snippet for Node, which verifies headers, rawBody and secret; verdict is the expression of its result.
+// The snippet imports the first one of the libraries, and is run with each of them.
+func nodeBlock(verdict string, libraries ...string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
 		node := lookPathOrSkip(t, "node")
-		if len(libraries) == 0 {
-			runNode(t, node, b.text, standard, verdict, "")
-			return
-		}
 		modules, err := filepath.Abs(nodeModules)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, library := range libraries {
@@ -214,18 +190,16 @@ func nodeBlock(standard bool, verdict string, libraries ...string) check {
 					t.Skipf("the npm package %s is not installed; make verify-clients installs it and runs this", library)
 				}
 				NewWithT(t).Expect(b.text).To(ContainSubstring("from '" + libraries[0] + "'"))
-				runNode(t, node, strings.Replace(b.text, "from '"+libraries[0]+"'", "from '"+library+"'", 1), standard, verdict, modules)
+				runNode(t, node, strings.Replace(b.text, "from '"+libraries[0]+"'", "from '"+library+"'", 1), verdict, modules)
 			})
 		}
 	}
 }
 
-func runNode(t *testing.T, node, snippet string, standard bool, verdict, modules string) {
+func runNode(t *testing.T, node, snippet, verdict, modules string) {
 	t.Helper()
 	dir := t.TempDir()
-	if modules != "" {
-		NewWithT(t).Expect(os.Symlink(modules, filepath.Join(dir, "node_modules"))).To(Succeed())
-	}
+	NewWithT(t).Expect(os.Symlink(modules, filepath.Join(dir, "node_modules"))).To(Succeed())
 	var imports, body strings.Builder
 	for line := range strings.Lines(snippet) {
 		if strings.HasPrefix(line, "import ") { // only allowed at the top of a file
@@ -246,53 +220,5 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((c) => {
   }
 })))
 `)
-	checkVerdicts(t, signatureCases(t, standard), dir, node, "main.mjs")
-}
-
-// goMain is a program that runs a snippet on cases. A snippet that writes the response itself has the verdict true.
-const goMain = `
-func check(secret string, rawBody []byte, w http.ResponseWriter, r *http.Request) (verdict bool) {
-SNIPPET
-	return VERDICT
-}
-
-func main() {
-	var cases []struct {
-		Secret, Body string
-		Headers      map[string]string
-	}
-	if err := json.NewDecoder(os.Stdin).Decode(&cases); err != nil {
-		panic(err)
-	}
-	var verdicts []bool
-	for _, c := range cases {
-		r := httptest.NewRequest("POST", "/", strings.NewReader(c.Body))
-		for key, value := range c.Headers {
-			r.Header.Set(key, value)
-		}
-		w := httptest.NewRecorder()
-		verdicts = append(verdicts, check(c.Secret, []byte(c.Body), w, r) && w.Code == http.StatusOK)
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(verdicts); err != nil {
-		panic(err)
-	}
-}
-`
-
-// goBlock returns a check of a snippet in Go, which needs additional imports.
-func goBlock(standard bool, verdict string, imports ...string) check {
-	return func(t *testing.T, _ *reader, b block) {
-		t.Helper()
-		g := NewWithT(t)
-		dir := t.TempDir()
-		all := append([]string{`"encoding/json"`, `"net/http"`, `"net/http/httptest"`, `"os"`, `"strings"`}, imports...)
-		writeFile(t, filepath.Join(dir, "main.go"), "package main\n\nimport (\n"+strings.Join(all, "\n")+"\n)\n"+
-			strings.NewReplacer("SNIPPET", b.text, "VERDICT", verdict).Replace(goMain))
-		program := filepath.Join(dir, "judge")
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", program, filepath.Join(dir, "main.go"))
-		build.Dir = root // for go.mod
-		out, err := build.CombinedOutput()
-		g.Expect(err).NotTo(HaveOccurred(), string(out))
-		checkVerdicts(t, signatureCases(t, standard), dir, program)
-	}
+	checkVerdicts(t, signatureCases(t, true), dir, node, "main.mjs")
 }

@@ -11,9 +11,6 @@ type rule struct {
 	check                  check
 }
 
-// importsHMAC is the beginning of both snippets for Node in docs/webhooks.md.
-const importsHMAC = "import { createHmac, timingSafeEqual } from 'node:crypto'\n\n"
-
 // rules lists every block of the pages.
 var rules = []rule{
 	{"README.md", "sh", "make demo", makeTargets},
@@ -23,7 +20,7 @@ var rules = []rule{
 	{"README.md", "json", `{"requestId"`, answerInShape},
 	{"README.md", "sh", `curl -sS "http://localhost:8080/api/verify/status`, statusBlock},
 	{"README.md", "json", `{"status"`, answerInShape},
-	{"README.md", "json", `{"event"`, eventInShape},
+	{"README.md", "js", "async function receive", inExample(receiverFolder + "node/receiver.mjs")},
 
 	{"CONTRIBUTING.md", "sh", "make  ", makeTargets},
 	{"CONTRIBUTING.md", "sh", "make release", makeTargets},
@@ -114,13 +111,9 @@ var rules = []rule{
 
 	{"docs/webhooks.md", "json", `{"event":"verification.success"`, eventInShape},
 	{"docs/webhooks.md", "json", `{"event":"verification.attention"`, attentionInShape},
-	{"docs/webhooks.md", "go", "body, err :=", goBlock(true, "true", `"io"`,
-		`standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"`)},
-	{"docs/webhooks.md", "js", "import { Webhook }", nodeBlock(true, "event.event === 'verification.success'", "standardwebhooks", "svix")},
-	{"docs/webhooks.md", "js", importsHMAC + "function", nodeBlock(true, "authentic(rawBody, headers, secret)")},
-	{"docs/webhooks.md", "python", "import base64", pythonBlock(true, "authentic(raw_body, headers, secret)")},
-	{"docs/webhooks.md", "go", "mac := hmac.New", goBlock(false, "authentic", `"crypto/hmac"`, `"crypto/sha256"`, `"encoding/hex"`)},
-	{"docs/webhooks.md", "js", importsHMAC + "const", nodeBlock(false, "authentic")},
-	{"docs/webhooks.md", "python", "import hashlib", pythonBlock(false, "authentic")},
+	{"docs/webhooks.md", "go", "// isAuthentic", inExample(receiverFolder + "go/main.go")},
+	{"docs/webhooks.md", "js", "// isAuthentic", inExample(receiverFolder + "node/receiver.mjs")},
+	{"docs/webhooks.md", "python", "def is_authentic", inExample(receiverFolder + "python/receiver.py")},
+	{"docs/webhooks.md", "js", "import { Webhook }", nodeBlock("event.event === 'verification.success'", "standardwebhooks", "svix")},
 	{"docs/webhooks.md", "sh", "openssl dgst", opensslBlock},
 }

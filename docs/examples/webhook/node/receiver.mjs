@@ -20,6 +20,16 @@ function isAuthentic(rawBody, headers, key) {
   return presented.split(' ').map((part) => Buffer.from(part)).some((got) => got.length === want.length && timingSafeEqual(got, want))
 }
 
+async function receive(request) {
+  if (request.method !== 'POST' || request.url !== '/hooks/phone') return 404
+  const body = await readBody(request)
+  if (!body) return 413
+  if (!isAuthentic(body, request.headers, key)) return 401
+  const isNew = await storeEvent(request.headers['webhook-id'], body)
+  if (isNew) setImmediate(doWork, body) // after the answer
+  return 204
+}
+
 // storeEvent stores an event that will outlive a crash, and returns whether it is new.
 async function storeEvent(id, body) {
   const temporary = join(events, randomUUID())
@@ -56,16 +66,6 @@ async function readBody(request) {
     parts.push(part)
   }
   return Buffer.concat(parts) // as it came: the signature is over these bytes
-}
-
-async function receive(request) {
-  if (request.method !== 'POST' || request.url !== '/hooks/phone') return 404
-  const body = await readBody(request)
-  if (!body) return 413
-  if (!isAuthentic(body, request.headers, key)) return 401
-  const isNew = await storeEvent(request.headers['webhook-id'], body)
-  if (isNew) setImmediate(doWork, body) // after the answer
-  return 204
 }
 
 // doWork stands for yours.

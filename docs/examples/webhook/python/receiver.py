@@ -43,6 +43,33 @@ def is_authentic(raw_body, headers, key):
     return any(hmac.compare_digest(want, part) for part in presented.encode(errors="replace").split(b" "))
 
 
+class Receiver(BaseHTTPRequestHandler):
+    timeout = 15
+
+    def do_POST(self):
+        length = self.headers.get("Content-Length", "")
+        if self.path != "/hooks/phone" or not re.fullmatch("[0-9]{1,5}", length):
+            return self.answer(400)
+        body = self.rfile.read(int(length))  # as it came: the signature is over these bytes
+        if not is_authentic(body, self.headers, KEY):
+            return self.answer(401)
+        try:
+            is_new = store_event(self.headers["webhook-id"], body)
+        except OSError:
+            return self.answer(500)  # the event is sent again
+        self.answer(204)
+        if is_new:
+            do_work(body)  # after the answer
+
+    def answer(self, status):
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Logs nothing."""
+
+
 def store_event(event_id, body):
     """Stores an event that will outlive a crash, and reports whether it is new."""
     with tempfile.NamedTemporaryFile(dir=EVENTS) as file:
@@ -73,33 +100,6 @@ def do_work(body):
     """Stands for yours."""
     event = json.loads(body)
     print(event["event"], event["requestId"], flush=True)
-
-
-class Receiver(BaseHTTPRequestHandler):
-    timeout = 15
-
-    def do_POST(self):
-        length = self.headers.get("Content-Length", "")
-        if self.path != "/hooks/phone" or not re.fullmatch("[0-9]{1,5}", length):
-            return self.answer(400)
-        body = self.rfile.read(int(length))  # as it came: the signature is over these bytes
-        if not is_authentic(body, self.headers, KEY):
-            return self.answer(401)
-        try:
-            is_new = store_event(self.headers["webhook-id"], body)
-        except OSError:
-            return self.answer(500)  # the event is sent again
-        self.answer(204)
-        if is_new:
-            do_work(body)  # after the answer
-
-    def answer(self, status):
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        """Logs nothing."""
 
 
 if __name__ == "__main__":
