@@ -51,26 +51,23 @@ func isAuthentic(rawBody []byte, header http.Header, key []byte) bool {
 	return false
 }
 
-// ServeHTTP takes an event.
-func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// receive takes an event, and returns the status to answer.
+func (rc *receiver) receive(w http.ResponseWriter, r *http.Request) int {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) // as it came: the signature is over these bytes
 	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
+		return http.StatusBadRequest
 	}
 	if !isAuthentic(body, r.Header, rc.key) {
-		w.WriteHeader(http.StatusUnauthorized)
-		return
+		return http.StatusUnauthorized
 	}
 	isNew, err := rc.storeEvent(r.Header.Get("Webhook-Id"), body)
 	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError) // the event is sent again
-		return
+		return http.StatusInternalServerError // the event is sent again
 	}
-	w.WriteHeader(http.StatusNoContent)
 	if isNew {
-		go doWork(body) // after the answer
+		go doWork(body)
 	}
+	return http.StatusNoContent
 }
 
 // doWork stands for yours.
@@ -152,7 +149,7 @@ func run() error {
 		}
 	}()
 	mux := http.NewServeMux()
-	mux.Handle("POST /hooks/phone", rc)
+	mux.HandleFunc("POST /hooks/phone", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(rc.receive(w, r)) })
 	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8000"), Handler: mux, ReadTimeout: 15 * time.Second}
 	return server.ListenAndServe()
 }
