@@ -1,6 +1,7 @@
 // Command go is a receiver of webhooks. It uses the standard library alone.
 //
-// A folder stands for the table of your database in which webhook-id is unique: an event is stored in it once, and before it is acknowledged.
+// A folder stands for the table of your database in which webhook-id is unique: an event is stored in it once, and before it is
+// acknowledged.
 package main
 
 import (
@@ -86,7 +87,7 @@ func (rc *receiver) storeEvent(id string, body []byte) (isNew bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("create file: %w", err)
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }() // deleteOldEvents takes what is left
 	_, err = file.Write(body)
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return false, fmt.Errorf("write event: %w", err)
@@ -100,7 +101,10 @@ func (rc *receiver) storeEvent(id string, body []byte) (isNew bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("open folder: %w", err)
 	}
-	return isNew, errors.Join(folder.Sync(), folder.Close())
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return false, fmt.Errorf("sync folder: %w", err)
+	}
+	return isNew, nil
 }
 
 func (rc *receiver) deleteOldEvents() error {
@@ -122,11 +126,14 @@ func (rc *receiver) deleteOldEvents() error {
 
 // decodeSecret returns the key for HMAC. With an empty one, anyone could sign.
 func decodeSecret(secret string) ([]byte, error) {
-	key, err := []byte(secret), error(nil)
+	key := []byte(secret)
 	if encoded, isEncoded := strings.CutPrefix(secret, "whsec_"); isEncoded {
-		key, err = base64.StdEncoding.DecodeString(encoded)
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+			return nil, fmt.Errorf("decode WEBHOOK_SECRET: %w", err)
+		}
 	}
-	if err != nil || len(key) < 24 {
+	if len(key) < 24 {
 		return nil, errors.New("WEBHOOK_SECRET needs 24 bytes or more")
 	}
 	return key, nil
@@ -141,8 +148,9 @@ func run() error {
 	if err := os.MkdirAll(rc.events, 0o700); err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
+	hours := time.Tick(time.Hour)
 	go func() {
-		for ; ; time.Sleep(time.Hour) {
+		for ; ; <-hours {
 			if err := rc.deleteOldEvents(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -151,7 +159,7 @@ func run() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hooks/phone", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(rc.receive(w, r)) })
 	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8000"), Handler: mux, ReadTimeout: 15 * time.Second}
-	return server.ListenAndServe()
+	return fmt.Errorf("serve: %w", server.ListenAndServe())
 }
 
 func main() {
