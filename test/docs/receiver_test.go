@@ -180,7 +180,7 @@ func (r *receiverExample) sendRaw(request []byte) string {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(r.t.Context(), "tcp", r.address)
 	r.Expect(err).NotTo(HaveOccurred())
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, err = conn.Write(request)
 	r.Expect(err).NotTo(HaveOccurred())
 	r.Expect(conn.(*net.TCPConn).CloseWrite()).To(Succeed())

@@ -73,7 +73,10 @@ func (rc *receiver) receive(w http.ResponseWriter, r *http.Request) int {
 
 // doWork stands for yours.
 func doWork(body []byte) {
-	var event struct{ Event, RequestID string }
+	var event struct {
+		Event     string `json:"event"`
+		RequestID string `json:"requestId"`
+	}
 	if err := json.Unmarshal(body, &event); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return
