@@ -95,14 +95,14 @@ var rightsCases = map[string]rightsCase{
 		needs:   []string{"why an event is not sent", "--wait, with storage Kubernetes", "--failed, with storage Kubernetes"},
 		prepare: func(w *world) { prepareRequests(w); w.lead() },
 	},
-	"rotate key":      {args: []string{"rotate", "api-key", "shop", "backend"}, needs: []string{"a new Secret"}, expected: "backend-2"},
-	"rotate in place": {args: []string{"rotate", "api-key", "shop", "backend", "--in-place"}, needs: []string{"--in-place and --secret"}, expected: "new value"},
-	"rotate webhook":  {args: []string{"rotate", "webhook-secret", "shop"}, needs: []string{"a new Secret"}, expected: "--finish"},
-	"suspend":         {args: []string{"suspend", "shop"}, expected: "suspended"},
-	"resume":          {args: []string{"resume", "shop"}, expected: "running"},
-	"logs":            {args: []string{"logs", "shop"}, needs: []string{"not with --operator"}, prepare: func(w *world) { w.createPod(); w.log = "a line\n" }, expected: "a line"},
-	"metrics":         {args: []string{"metrics", "shop"}, prepare: func(w *world) { w.createPod(); w.serveMetrics("x 1\n") }, expected: "x 1"},
-	"report":          {args: []string{"report", "shop", "--file=-"}},
+	"rotate key":           {args: []string{"rotate", "api-key", "shop", "backend"}, needs: []string{"a new Secret"}, expected: "backend-2"},
+	"rotate key in Secret": {args: []string{"rotate", "api-key", "shop", "backend", "--secret=shop/new"}, needs: []string{"--secret"}, expected: "backend-2"},
+	"rotate webhook":       {args: []string{"rotate", "webhook-secret", "shop"}, needs: []string{"a new Secret"}, expected: "--finish"},
+	"suspend":              {args: []string{"suspend", "shop"}, expected: "suspended"},
+	"resume":               {args: []string{"resume", "shop"}, expected: "running"},
+	"logs":                 {args: []string{"logs", "shop"}, needs: []string{"not with --operator"}, prepare: func(w *world) { w.createPod(); w.log = "a line\n" }, expected: "a line"},
+	"metrics":              {args: []string{"metrics", "shop"}, prepare: func(w *world) { w.createPod(); w.serveMetrics("x 1\n") }, expected: "x 1"},
+	"report":               {args: []string{"report", "shop", "--file=-"}},
 }
 
 func prepareRequests(w *world) { w.createSeveral() }

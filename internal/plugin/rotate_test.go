@@ -143,16 +143,6 @@ func TestRotate_apiKeyThatMovedMeanwhile(t *testing.T) {
 	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(2))
 }
 
-func TestRotate_apiKeyInPlace(t *testing.T) {
-	w := newWorld(t)
-	printed := w.must("rotate", "api-key", "shop", "backend", "--in-place", "--show")
-	value := w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})
-	w.Expect(value).NotTo(Equal(apiKeyValue))
-	w.Expect(printed).To(And(ContainSubstring(value), ContainSubstring("accepted for ten minutes")))
-	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"})).To(Equal("7:token"), "other keys stay")
-	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(1))
-}
-
 func TestRotate_webhookSecret(t *testing.T) {
 	w := newWorld(t)
 	w.Expect(w.mustFail("rotate", "webhook-secret", "shop", "--finish")).To(ContainSubstring("no rotation is under way"))
@@ -212,9 +202,7 @@ func TestRotate_besideAnotherRotation(t *testing.T) {
 func TestRotate_dryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	before := w.reload()
-	for _, args := range [][]string{
-		{"rotate", "api-key", "shop", "backend"}, {"rotate", "api-key", "shop", "backend", "--in-place"}, {"rotate", "webhook-secret", "shop"},
-	} {
+	for _, args := range [][]string{{"rotate", "api-key", "shop", "backend"}, {"rotate", "webhook-secret", "shop"}} {
 		printed := w.must(append(args, "--dry-run")...)
 		w.Expect(printed).To(ContainSubstring("dry run"))
 	}

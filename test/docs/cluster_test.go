@@ -332,6 +332,16 @@ func removesRate(t *testing.T, r *reader, b block) {
 	NewWithT(t).Expect(r.run(t, "kubectl get vproj shop -o jsonpath='{.spec.rateLimit.perKey}'")).To(BeEmpty())
 }
 
+// replacesKey replaces the first API key of a project, and leaves all else of its entry.
+func replacesKey(t *testing.T, r *reader, b block) {
+	t.Helper()
+	keys := []map[string]any{{"name": "backend", "secretRef": map[string]string{"name": "shop", "key": "api-key"}, "scopes": []string{"Read"}}}
+	r.applyManifest(t, projectManifest(t, "shop", map[string]any{"apiKeys": keys}), "")
+	kubectlBlock("NAME", "shop")(t, r, b)
+	NewWithT(t).Expect(r.run(t, "kubectl get vproj shop -o jsonpath='{.spec.apiKeys}'")).To(MatchJSON(
+		`[{"name": "backend-2", "secretRef": {"name": "shop-backend-2", "key": "api-key"}, "scopes": ["Read"], "mode": "Live"}]`))
+}
+
 // movesDatabase runs the commands of a move between two databases; the old one has a table of ours and another table.
 func movesDatabase(t *testing.T, r *reader, b block) {
 	t.Helper()

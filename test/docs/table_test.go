@@ -82,6 +82,8 @@ var rules = []rule{
 	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/cancel"`, notRun("as above")},
 	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/redeliver"`, notRun("as above")},
 
+	{"docs/runbook.md", "sh", "kubectl create secret", replacesKey},
+
 	{"docs/session.md", "", "your website", notRun("a picture")},
 	{"docs/session.md", "yaml", "spec:", projectFragment("")},
 	{"docs/session.md", "go", "// start begins", inExample(sessionFolder + "go/main.go")},

@@ -60,7 +60,7 @@ func taskOf(args []string) string {
 		}
 		task = append(task, arg)
 	}
-	for _, flag := range []string{"-A", "--operator", "--failed", "--in-place", "--finish"} {
+	for _, flag := range []string{"-A", "--operator", "--failed", "--finish"} {
 		if slices.Contains(args, flag) {
 			task = append(task, flag)
 		}
@@ -118,7 +118,6 @@ func pluginSpecs() {
 			s.expectRotated(ctx)
 		}
 		for _, s := range shops {
-			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend-2", "--in-place")
 			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend-2", "--finish") // the other specs have the first key
 			s.runPlugin(ctx, "rotate", "webhook-secret", "shop", "--finish")
 			patchProject(ctx, s.namespace, `{"spec":{"webhook":{"secretRef":{"name":"shop","key":"webhook-secret"}}}}`) // and the first secret

@@ -25,7 +25,6 @@ const apiKeyKey = "api-key"
 type apiKey struct {
 	common
 
-	inPlace bool
 	newName string
 }
 
@@ -37,29 +36,21 @@ func newAPIKeyCommand(env *project.Env) *cobra.Command {
 		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are
 accepted until --finish removes the former entry. Move your clients in between.
 
-With --in-place the value in the Secret of the entry is replaced instead. The former value is accepted for ten minutes then, and requests
-go on to count for the same key: use it if a key has leaked.
+A key that has leaked is replaced without an overlap: run the command with --finish right after the first one.
 
 No value is printed without --show. If the project comes from Git, make the change there, with --dry-run as a guide.`,
 		Example: `  kubectl phoneproof rotate api-key shop backend
   kubectl get secret SECRET -o jsonpath='{.data.api-key}' | base64 -d   # what your clients get
-  kubectl phoneproof rotate api-key shop backend --finish
-
-  # it has leaked
-  kubectl phoneproof rotate api-key shop backend --in-place`,
+  kubectl phoneproof rotate api-key shop backend --finish`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1]) },
 	}
 	c.addFlags(cmd)
-	cmd.Flags().BoolVar(&c.inPlace, "in-place", false, "replace the value in the Secret; the former one is accepted for ten minutes")
 	cmd.Flags().StringVar(&c.newName, "new-name", "", "name of the new entry; by default that of the former one with the next number")
-	for _, other := range []string{"finish", "secret", "new-name"} {
-		cmd.MarkFlagsMutuallyExclusive("in-place", other)
-	}
 	return rights.Declare(cmd,
 		rights.Right{Verbs: "get,patch", Resource: rights.Projects},
 		rights.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
-		rights.Right{Verbs: "patch", Resource: "secrets", For: "--in-place and --secret"},
+		rights.Right{Verbs: "patch", Resource: "secrets", For: "--secret"},
 	)
 }
 
@@ -80,16 +71,6 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 	if err != nil {
 		return fmt.Errorf("make API key: %w", err)
 	}
-	if c.inPlace {
-		to := target{ref: keys[at].SecretRef, write: newReplacement}
-		if err := c.storeSecret(ctx, opened, to, value); err != nil {
-			return err
-		}
-		if err := c.reportValue(to, value); err != nil {
-			return err
-		}
-		return c.env.Print("The former value is accepted for ten minutes after the pods have the new one (within about two minutes).")
-	}
 	return c.addKey(ctx, opened, at, value)
 }
 
@@ -104,10 +85,10 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, at int, value st
 		return fmt.Errorf("project %s has an API key %s already: choose another --new-name", p.Project.Name, added.Name)
 	}
 	to := c.chooseTarget(p.Project.Name+"-"+added.Name, apiKeyKey)
-	if slices.Contains(p.Project.Spec.SecretRefs(), to.ref) {
-		return fmt.Errorf("key %s of Secret %s is in use: choose another one, or use --in-place", to.ref.Key, to.ref.Name)
+	if slices.Contains(p.Project.Spec.SecretRefs(), to) {
+		return fmt.Errorf("key %s of Secret %s is in use: choose another one", to.Key, to.Name)
 	}
-	added.SecretRef, added.ExpiresAt = to.ref, nil
+	added.SecretRef, added.ExpiresAt = to, nil
 	if err := c.storeSecret(ctx, p, to, value); err != nil {
 		return err
 	}

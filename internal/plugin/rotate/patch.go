@@ -12,23 +12,14 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// newReplacement returns a patch that writes one key of a Secret and leaves the others. The value is encoded here, so no error holds it.
-func newReplacement(key, value string) (client.Patch, error) {
-	data, err := json.Marshal(map[string]any{"stringData": map[string]string{key: value}})
-	if err != nil {
-		return nil, fmt.Errorf("encode Secret: key %s", key)
-	}
-	return client.RawPatch(types.MergePatchType, data), nil
-}
-
-// newAddition is newReplacement for a key that the Secret must not have yet: the API server refuses the whole patch if it has. A test
-// for null is one for absence there, as a test shows.
-func newAddition(key, value string) (client.Patch, error) {
+// newAddition returns a patch that adds a key to a Secret that must not have it yet: the API server refuses the whole patch if it has. A
+// test for null is one for absence there, as a test shows.
+func newAddition(key, value string) client.Patch {
 	path := "/data/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 	return operations{
 		{Op: "test", Path: path, Value: json.RawMessage("null")},
 		{Op: "add", Path: path, Value: []byte(value)}, // in base64, as data has it
-	}, nil
+	}
 }
 
 // operation is one of a JSON patch (RFC 6902).

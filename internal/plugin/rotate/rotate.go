@@ -50,24 +50,17 @@ func (c *common) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("finish", "show")
 }
 
-// target is the key of the Secret that the new value is written to.
-type target struct {
-	ref verifyv1.SecretKeyRef
-	// write makes a patch of a Secret that exists; nil for a new one.
-	write func(key, value string) (client.Patch, error)
-}
-
-// chooseTarget returns the target of the flag, or a new Secret whose name begins with prefix.
-func (c *common) chooseTarget(prefix, key string) target {
+// chooseTarget returns the key of the flag's Secret, or of a new one whose name begins with prefix.
+func (c *common) chooseTarget(prefix, key string) verifyv1.SecretKeyRef {
 	if c.secret == "" {
 		// The end of a random text: names must not repeat, and the former Secret stays.
-		return target{ref: verifyv1.SecretKeyRef{Name: shorten(prefix) + "-" + strings.ToLower(rand.Text())[:6], Key: key}}
+		return verifyv1.SecretKeyRef{Name: shorten(prefix) + "-" + strings.ToLower(rand.Text())[:6], Key: key}
 	}
 	name, chosen, found := strings.Cut(c.secret, "/")
 	if found {
 		key = chosen
 	}
-	return target{ref: verifyv1.SecretKeyRef{Name: name, Key: key}, write: newAddition}
+	return verifyv1.SecretKeyRef{Name: name, Key: key}
 }
 
 // shorten leaves room for what makes a name unique.
@@ -85,20 +78,16 @@ func (c *common) patchOptions() []client.PatchOption {
 }
 
 // storeSecret writes a value into the target. It reads no Secret.
-func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, value string) error {
-	meta := metav1.ObjectMeta{Namespace: p.Project.Namespace, Name: to.ref.Name}
-	if to.write != nil {
-		patch, err := to.write(to.ref.Key, value)
-		if err != nil {
-			return err
-		}
-		err = p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, patch, c.patchOptions()...)
-		if apierrors.IsInvalid(err) && c.secret != "" {
+func (c *common) storeSecret(ctx context.Context, p *project.Client, to verifyv1.SecretKeyRef, value string) error {
+	meta := metav1.ObjectMeta{Namespace: p.Project.Namespace, Name: to.Name}
+	if c.secret != "" {
+		err := p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, newAddition(to.Key, value), c.patchOptions()...)
+		if apierrors.IsInvalid(err) {
 			return fmt.Errorf("write Secret %s: it may have the key %s already, for something else, or no key at all, or be immutable; "+
-				"choose another one: %w", to.ref.Name, to.ref.Key, err)
+				"choose another one: %w", to.Name, to.Key, err)
 		}
 		if err != nil {
-			return fmt.Errorf("write Secret %s: %w", to.ref.Name, err)
+			return fmt.Errorf("write Secret %s: %w", to.Name, err)
 		}
 		return nil
 	}
@@ -107,9 +96,9 @@ func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, 
 	if c.dryRun {
 		options = append(options, client.DryRunAll)
 	}
-	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{to.ref.Key: value}}
+	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{to.Key: value}}
 	if err := p.Create(ctx, secret, options...); err != nil {
-		return fmt.Errorf("create Secret %s: %w", to.ref.Name, err)
+		return fmt.Errorf("create Secret %s: %w", to.Name, err)
 	}
 	return nil
 }
@@ -162,11 +151,11 @@ func (c *common) changeProject(
 }
 
 // nameUnused adds to an error where the value is that nothing uses: it may be deleted.
-func (c *common) nameUnused(to target, err error) error {
+func (c *common) nameUnused(to verifyv1.SecretKeyRef, err error) error {
 	if c.dryRun {
 		return err
 	}
-	return fmt.Errorf("%w; the new value stays unused in key %s of Secret %s", err, to.ref.Key, to.ref.Name)
+	return fmt.Errorf("%w; the new value stays unused in key %s of Secret %s", err, to.Key, to.Name)
 }
 
 // printPatch prints a change of the project as YAML. It holds references to Secrets, and no value.
@@ -182,11 +171,11 @@ func printPatch(out io.Writer, data []byte) error {
 }
 
 // reportValue says where the new value is, and prints it if the user asked for that.
-func (c *common) reportValue(to target, value string) error {
+func (c *common) reportValue(to verifyv1.SecretKeyRef, value string) error {
 	if c.dryRun {
-		return c.env.Print("dry run: a new value would be written to key %s of Secret %s", to.ref.Key, to.ref.Name)
+		return c.env.Print("dry run: a new value would be written to key %s of Secret %s", to.Key, to.Name)
 	}
-	if err := c.env.Print("new value in key %s of Secret %s", to.ref.Key, to.ref.Name); err != nil {
+	if err := c.env.Print("new value in key %s of Secret %s", to.Key, to.Name); err != nil {
 		return err
 	}
 	if !c.show {

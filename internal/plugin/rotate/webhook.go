@@ -61,14 +61,14 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 		return fmt.Errorf("make webhook secret: %w", err)
 	}
 	to := c.chooseTarget(name+"-webhook", webhookKey)
-	if slices.Contains(opened.Project.Spec.SecretRefs(), to.ref) {
-		return fmt.Errorf("key %s of Secret %s is in use: its value would be lost; choose another key", to.ref.Key, to.ref.Name)
+	if slices.Contains(opened.Project.Spec.SecretRefs(), to) {
+		return fmt.Errorf("key %s of Secret %s is in use: its value would be lost; choose another key", to.Key, to.Name)
 	}
 	if err := c.storeSecret(ctx, opened, to, value); err != nil {
 		return err
 	}
 	if err := c.changeProject(ctx, opened, func(spec *verifyv1.VerificationProjectSpec) {
-		spec.Webhook.PreviousSecretRef, spec.Webhook.SecretRef = spec.Webhook.SecretRef, &to.ref
+		spec.Webhook.PreviousSecretRef, spec.Webhook.SecretRef = spec.Webhook.SecretRef, &to
 	}); err != nil {
 		return c.nameUnused(to, err)
 	}
