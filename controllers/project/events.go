@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/note"
@@ -41,14 +42,17 @@ func findTransition(before, after []metav1.Condition) *projectEvent {
 	}
 }
 
-// mainCondition returns the condition that needs action: Stalled, or else Ready, which may repeat one of serve's.
+// mainCondition returns the condition that needs action: Stalled, or else Ready. Where Ready repeats one of serve's, it is Available if
+// no pod answers and none is being started.
 func mainCondition(list []metav1.Condition) metav1.Condition {
-	for _, name := range []string{verifyv1.ConditionStalled, verifyv1.ConditionReady} {
-		if c := meta.FindStatusCondition(list, name); c != nil {
+	for _, name := range []string{verifyv1.ConditionStalled, verifyv1.ConditionReady, verifyv1.ConditionAvailable} {
+		c := meta.FindStatusCondition(list, name)
+		starting := name == verifyv1.ConditionAvailable && meta.IsStatusConditionTrue(list, verifyv1.ConditionReconciling)
+		if c != nil && slices.Contains(reportedReasons, c.Reason) && !starting {
 			return *c
 		}
 	}
-	return metav1.Condition{}
+	return ptr.Deref(meta.FindStatusCondition(list, verifyv1.ConditionReady), metav1.Condition{})
 }
 
 // newlyShared returns the Event of a project that has begun to share an account or a host; nil if it has not.

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -84,9 +85,14 @@ func (o outcome) readyCondition() metav1.Condition {
 	if b := o.blocker; b != nil && b.weight != aside {
 		return condition(metav1.ConditionFalse, b.reason, b.message)
 	}
-	// Serve's conditions matter more than pods that come and go, because they name what to correct.
-	if c := o.findReported(metav1.ConditionFalse); c != nil && isAvailable(o.deployment) {
-		return condition(metav1.ConditionFalse, c.Reason, c.Message)
+	// Serve's conditions matter more than pods that come and go, because they name what to correct. Pods that were replaced just now
+	// have not reported.
+	if c := o.findReported(metav1.ConditionFalse); c != nil && (isAvailable(o.deployment) || !o.rolled) {
+		message := c.Message
+		if !isAvailable(o.deployment) {
+			message = fmt.Sprintf(lastReported, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Message)
+		}
+		return condition(metav1.ConditionFalse, c.Reason, message)
 	}
 	if o.isStuck() {
 		return condition(metav1.ConditionFalse, verifyv1.ReasonRolloutStuck, rolloutStuck)
@@ -104,6 +110,10 @@ func (o outcome) readyCondition() metav1.Condition {
 }
 
 const suspendedMessage = "spec.suspend is true: no pod runs, requests stay stored and due webhooks wait"
+
+// lastReported takes the time and the message of a condition. Its cause may be solved: no pod reports that while none runs.
+const lastReported = "no pod answers; the pods last said, at %s: %s; " +
+	"if that is solved, look at the pods of the project's Deployment and their events"
 
 const podsUnavailable = "no pod answers; look at the pods of the project's Deployment and their events"
 
