@@ -89,6 +89,11 @@ const (
 	ReasonPodsUnavailable = "PodsUnavailable"
 	// ReasonPodsAvailable goes with Available=True.
 	ReasonPodsAvailable = "PodsAvailable"
+	// ReasonPodsRefused goes with Reconciling=True, after ten minutes with
+	// Stalled=True, and with Ready: the API server refuses to create pods, by a
+	// quota, a limit range or a policy. The message has its words. To fix it,
+	// change what they name, or spec.server.resources.
+	ReasonPodsRefused = "PodsRefused"
 	// ReasonNotPermitted goes with Stalled=True: a field asks for something
 	// that the cluster's administrator has not allowed. The message names field
 	// and operator flag. To fix it, change the field, or ask for the flag.

@@ -47,6 +47,8 @@ func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d dec
 	if rolloutOf(done.deployment) == rolledOut && !seen.project.Suspended() {
 		done.again = findSooner(done.again, done.remainingStart())
 	}
+	_, left := done.findRefusal()
+	done.again = findSooner(done.again, left)
 	return done
 }
 

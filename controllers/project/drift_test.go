@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -250,6 +251,22 @@ var _ = Describe("A rollout that does not become ready", func() {
 		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonProgressing)
 		Expect(find(ctx, project, verifyv1.ConditionStalled)).To(BeZero())
 		makeReady(ctx, project)
+
+		By("reporting pods that the API server refuses, and after ten minutes that they stall")
+		refused := deployment(ctx, project)
+		refused.Status.AvailableReplicas = 1
+		refused.Status.Conditions = append(refused.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "phoneproof-shop-x" is forbidden: exceeded quota`,
+			LastTransitionTime: metav1.NewTime(steppedClock.Now()),
+		})
+		Expect(admin.Status().Update(ctx, refused)).To(Succeed())
+		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonPodsRefused)
+		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonPodsRefused)
+		elapse(ctx, startDeadline)
+		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonPodsRefused)
+		ready := expectCondition(ctx, project, verifyv1.ConditionReady, "True", verifyv1.ReasonPodsRefused)
+		Expect(ready.Message).To(Equal("1 of 2 pods: the API server refuses to create the others: a pod is forbidden: exceeded quota"))
+		setRollout(ctx, project, allReady)
 
 		By("reporting when no pod answers any more")
 		d := deployment(ctx, project)

@@ -17,6 +17,7 @@ var reportedReasons = []string{
 	verifyv1.ReasonInvalidSpec, verifyv1.ReasonNotPermitted, verifyv1.ReasonAccountInUse, verifyv1.ReasonHostInUse,
 	verifyv1.ReasonConflict,
 	verifyv1.ReasonChildRejected, verifyv1.ReasonGatewayAPIMissing, verifyv1.ReasonPodsUnavailable, verifyv1.ReasonRolloutStuck,
+	verifyv1.ReasonPodsRefused,
 }
 
 // projectEvent is an Event about a project.
@@ -31,6 +32,8 @@ type projectEvent struct {
 func findTransition(before, after []metav1.Condition) *projectEvent {
 	old, now := mainCondition(before), mainCondition(after)
 	switch same := old.Reason == now.Reason; {
+	case now.Reason == verifyv1.ReasonPodsRefused && same: // only its numbers change
+		return nil
 	case slices.Contains(reportedReasons, now.Reason) && (!same || old.Message != now.Message):
 		return &projectEvent{corev1.EventTypeWarning, now.Reason, note.Fit(now.Message)}
 	case now.Reason == verifyv1.ReasonSuspended && !same:

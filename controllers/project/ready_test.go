@@ -34,6 +34,10 @@ var _ = Describe("The reason of Ready", func() {
 			{"PodsUnavailable", is(pods(rolledOut, 0))},
 			{"Progressing", is(pods(rolling, 0))},
 			{"RolloutStuck", is(pods(stuck, 0))},
+			{"PodsRefused", func() {
+				o.deployment.Status.Conditions = append(o.deployment.Status.Conditions,
+					appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue})
+			}},
 			{"CallbackTaken", says(verifyv1.ConditionTelegramReady, "False", "CallbackTaken")},
 			{"StorageUnreachable", says(verifyv1.ConditionStorageReady, "False", "StorageUnreachable")},
 			{"SecretMissing", says(verifyv1.ConditionSecretsReady, "False", "SecretMissing")},

@@ -62,6 +62,10 @@ func (o outcome) findStall() *blocker {
 		return b
 	case b != nil && b.weight != plain:
 		return nil
+	}
+	switch refused, _ := o.findRefusal(); {
+	case refused != nil && refused.weight == stalls:
+		return refused
 	case o.isStuck():
 		return &blocker{stalls, verifyv1.ReasonRolloutStuck, rolloutStuck}
 	default:
@@ -94,17 +98,23 @@ func (o outcome) readyCondition() metav1.Condition {
 		}
 		return condition(metav1.ConditionFalse, c.Reason, message)
 	}
-	if o.isStuck() {
+	refused, _ := o.findRefusal()
+	switch message := o.describeRollout(); {
+	case refused != nil && (!isAvailable(o.deployment) || hasFormerPods(o.deployment)):
+		return condition(metav1.ConditionFalse, refused.reason, refused.message)
+	case refused != nil:
+	case o.isStuck():
 		return condition(metav1.ConditionFalse, verifyv1.ReasonRolloutStuck, rolloutStuck)
-	}
-	if message := o.describeRollout(); message != "" {
+	case message != "":
 		return condition(metav1.ConditionFalse, verifyv1.ReasonProgressing, message)
-	}
-	if !isAvailable(o.deployment) {
+	case !isAvailable(o.deployment):
 		return condition(metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable, podsUnavailable)
 	}
 	if c := o.findReported(metav1.ConditionUnknown); c != nil {
 		return condition(metav1.ConditionUnknown, c.Reason, c.Message)
+	}
+	if refused != nil {
+		return condition(metav1.ConditionTrue, refused.reason, refused.message)
 	}
 	return condition(metav1.ConditionTrue, verifyv1.ReasonReady, "the API works as declared")
 }
@@ -130,6 +140,12 @@ func (o outcome) availableCondition() metav1.Condition {
 
 func (o outcome) reconcilingCondition() (c metav1.Condition, ok bool) {
 	reason, message := verifyv1.ReasonProgressing, o.describeRollout()
+	if refused, _ := o.findRefusal(); refused != nil {
+		reason, message = refused.reason, refused.message
+		if refused.weight != waits {
+			message = ""
+		}
+	}
 	if b := o.blocker; b != nil {
 		switch b.weight {
 		case stalls:
@@ -144,7 +160,10 @@ func (o outcome) reconcilingCondition() (c metav1.Condition, ok bool) {
 
 // describeRollout returns which pods are being started; empty if none are, or if they are stuck.
 func (o outcome) describeRollout() string {
-	const underway = "new pods are being started; the former ones answer until these are ready"
+	underway := "pods are being started"
+	if isAvailable(o.deployment) {
+		underway = "new pods are being started; the former ones answer until these are ready"
+	}
 	state := rolloutOf(o.deployment)
 	switch {
 	case o.project.Suspended():
@@ -155,7 +174,7 @@ func (o outcome) describeRollout() string {
 	switch state {
 	case rolledOut:
 		if o.remainingStart() > 0 {
-			return "pods are being started"
+			return underway
 		}
 		return ""
 	case paused:
@@ -188,7 +207,7 @@ func (o outcome) remainingStart() time.Duration {
 		return startDeadline
 	}
 	c := meta.FindStatusCondition(conditions, verifyv1.ConditionReconciling)
-	if c == nil || c.Reason != verifyv1.ReasonProgressing {
+	if c == nil || c.Reason != verifyv1.ReasonProgressing && c.Reason != verifyv1.ReasonPodsRefused {
 		return 0
 	}
 	return max(0, c.LastTransitionTime.Add(startDeadline).Sub(o.now))

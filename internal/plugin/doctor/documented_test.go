@@ -23,6 +23,7 @@ var unfound = map[string]string{
 	verifyv1.ReasonSuspended:            "the check Suspended reads the spec",
 	verifyv1.ReasonProgressing:          "it ends by itself, or becomes RolloutStuck",
 	verifyv1.ReasonRolloutQueued:        "it ends by itself",
+	verifyv1.ReasonPodsRefused:          "the checks QuotaExceeded, LimitRangeRefuses and PodsRefused read the Deployment",
 	verifyv1.ReasonRegistering:          "it ends by itself, or becomes another reason",
 	verifyv1.ReasonSecretsNotReady:      "SecretsReady says more",
 	verifyv1.ReasonSimulatorCredentials: "a project for tests is not broken",
