@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Whether at least one pod answers."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.spec.storage.type`,priority=1,description="Where requests are kept."
+// +kubebuilder:printcolumn:name="Webhook",type=string,JSONPath=`.status.conditions[?(@.type=="WebhookHealthy")].reason`,priority=1,description="Whether the webhook's receiver takes events, or why not; empty without a webhook."
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What to do if it is not ready."
 type VerificationProject struct {
 	metav1.TypeMeta `json:",inline"`
