@@ -267,7 +267,7 @@ func (c *Controller) handleFailure(ctx context.Context, s *settings.Settings, er
 	case !t.temporary, c.failures >= patience:
 		c.setCondition(s, t.toVerdict())
 	case c.hasNoCondition():
-		c.setCondition(s, verdict{metav1.ConditionUnknown, verifyv1.ReasonRegistering, "the messenger's platform is being asked"})
+		c.setCondition(s, registering)
 	}
 	c.Log.V(1).Info("platform check failed, will retry", "cause", err.Error(), "after", wait.String())
 	return wait

@@ -16,6 +16,9 @@ type verdict struct {
 	message string
 }
 
+// registering is the verdict before the platform has answered.
+var registering = verdict{metav1.ConditionUnknown, verifyv1.ReasonRegistering, "the messenger's platform is being asked"}
+
 func trueVerdict(reason, message string) verdict {
 	return verdict{metav1.ConditionTrue, reason, message}
 }

@@ -16,6 +16,9 @@ import (
 // and a broken poll are shorter.
 const pollProblemDelay = 30 * time.Second
 
+// pollConflictDelay is pollProblemDelay for the status 409: pods of a former project of the same bot take up to a minute to end.
+const pollConflictDelay = time.Minute
+
 // pollConflict is the message for the status 409.
 const pollConflict = "another program fetches this bot's updates from Telegram; stop it, or have BotFather replace the token"
 
@@ -29,6 +32,7 @@ type polling struct {
 	account *settings.Telegram // the account that may be polled; nil for none
 	state   telegram.PollState
 	since   time.Time
+	fetched bool // in this term
 	version int // counts the changes of state
 }
 
@@ -61,6 +65,7 @@ func (p *polling) recordState(state telegram.PollState, _ error) {
 		return
 	}
 	p.state, p.since = state, p.clock.Now()
+	p.fetched = p.fetched || state == telegram.PollRunning || state == telegram.PollHeld
 	p.version++
 	notifyChannel(p.changes)
 }
@@ -76,9 +81,13 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fine := trueVerdict(verifyv1.ReasonPolling, "messages are fetched from Telegram")
-	trouble := verdict{}
+	trouble, delay := verdict{}, pollProblemDelay
 	switch p.state {
 	case telegram.PollConflict:
+		delay = pollConflictDelay
+		if !p.fetched {
+			fine = registering
+		}
 		trouble = falseVerdict(verifyv1.ReasonCallbackTaken, pollConflict)
 	case telegram.PollCredentials:
 		trouble = falseVerdict(verifyv1.ReasonCredentialsRejected, tokenRefused)
@@ -90,7 +99,7 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 	case telegram.PollIdle, telegram.PollRunning, telegram.PollHeld: // a message that cannot be stored is a problem of the store
 		return fine, 0
 	}
-	if left := pollProblemDelay - p.clock.Since(p.since); left > 0 {
+	if left := delay - p.clock.Since(p.since); left > 0 {
 		return fine, left
 	}
 	return trouble, 0

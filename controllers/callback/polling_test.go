@@ -110,12 +110,16 @@ func TestPolling_verdict(t *testing.T) {
 				g.Expect(wait).To(BeZero())
 				return
 			}
-			g.Expect(wait).To(Equal(pollProblemDelay))
-			clock.Step(pollProblemDelay / 2)
+			delay := pollProblemDelay
+			if state == telegram.PollConflict {
+				delay = time.Minute
+			}
+			g.Expect(wait).To(Equal(delay))
+			clock.Step(delay / 2)
 			p.recordState(state, nil)
 			_, wait = p.currentVerdict()
-			g.Expect(wait).To(Equal(pollProblemDelay/2), "an unchanged state is not recorded")
-			clock.Step(pollProblemDelay / 2)
+			g.Expect(wait).To(Equal(delay/2), "an unchanged state is not recorded")
+			clock.Step(delay / 2)
 			says, _ = p.currentVerdict()
 			g.Expect(says.status).To(Equal(metav1.ConditionFalse))
 			g.Expect(says.reason).To(Equal(reason))
@@ -126,14 +130,33 @@ func TestPolling_verdict(t *testing.T) {
 	}
 }
 
+// A project that is deleted and applied again finds its own former pods fetching, for up to a minute.
+func TestPolling_conflictFromTheStart(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakeClock(begin)
+	p := newPolling(clock)
+	p.recordState(telegram.PollConflict, nil)
+	clock.Step(time.Minute - 1)
+	says, wait := p.currentVerdict()
+	g.Expect([]any{says.status, says.reason, wait}).To(Equal([]any{metav1.ConditionUnknown, verifyv1.ReasonRegistering, time.Duration(1)}))
+	clock.Step(1)
+	says, _ = p.currentVerdict()
+	g.Expect(says.reason).To(Equal(verifyv1.ReasonCallbackTaken))
+	p.recordState(telegram.PollRunning, nil)
+	p.recordState(telegram.PollConflict, nil)
+	says, _ = p.currentVerdict()
+	g.Expect(says.reason).To(Equal(verifyv1.ReasonPolling), "it has fetched before")
+}
+
 func TestPolling_notifiesTheController(t *testing.T) {
 	w := newTelegramAccount(t)
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
+	w.polling().recordState(telegram.PollRunning, nil)
 	w.polling().recordState(telegram.PollConflict, nil)
 	w.Expect(w.polling().changes).To(HaveLen(1))
-	w.Expect(w.expectTrue(verifyv1.ReasonPolling)).To(Equal(pollProblemDelay))
-	w.clock.Step(pollProblemDelay)
+	w.Expect(w.expectTrue(verifyv1.ReasonPolling)).To(Equal(pollConflictDelay))
+	w.clock.Step(pollConflictDelay)
 	w.expectFalse(verifyv1.ReasonCallbackTaken)
 	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue(), "polling goes on")
 }

@@ -115,7 +115,7 @@ func TestRun_changesOfThePoller(t *testing.T) {
 		}
 		w.Expect(len(w.platform.calls) - before).To(BeNumerically("<=", 200/int(pollGap/time.Second)+2))
 		w.polling().recordState(telegram.PollConflict, nil)
-		w.advanceTime(pollGap + pollProblemDelay)
+		w.advanceTime(pollGap + pollConflictDelay)
 		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonCallbackTaken))
 	})
 }

@@ -60,7 +60,7 @@ func (e evidence) withAttempt(a verification.Attempt) evidence {
 
 // webhookHealthy judges the receiver. present is the current condition, which carries the state of former leaders.
 func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition) metav1.Condition {
-	if s.EventPolicy() == verification.EventsPaused {
+	if s.EventPolicy() == verification.EventsPaused && !s.AwaitsSigningSecret() {
 		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonSigningSecretMissing,
 			"the Secret of spec.webhook.secretRef cannot be used; events wait for it; see the condition SecretsReady")
 	}
@@ -76,6 +76,9 @@ func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition)
 		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused, refusals[e.cause])
 	case e.state == receiverUnknown && remembered:
 		return *present
+	case s.AwaitsSigningSecret():
+		return metav1.Condition{Type: verifyv1.ConditionWebhookHealthy, Status: metav1.ConditionUnknown, Reason: verifyv1.ReasonAwaitingRollout,
+			Message: "the Secret of spec.webhook.secretRef is not mounted into this pod yet; events wait for a pod that has it"}
 	default:
 		return conditionTrue(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonNoFailures,
 			"the webhook's receiver takes events, as far as is known")

@@ -1,6 +1,7 @@
 package projectstatus
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -88,13 +89,19 @@ func TestWebhookHealthy(t *testing.T) {
 		"plain http":                        {false, evidenceAfter(plainHTTP), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url is plain http to a public address; use https"},
 		"a new leader of a refused one":     {false, evidenceAfter(), notAllowed, bad, verifyv1.ReasonAddressRefused, "as it was"},
 		"no secret to sign with":            {true, evidenceAfter(delivered), healthy, bad, verifyv1.ReasonSigningSecretMissing, "the Secret of spec.webhook.secretRef cannot be used; events wait for it; see the condition SecretsReady"},
+		"a rotation":                        {true, evidenceAfter(delivered), healthy, metav1.ConditionUnknown, verifyv1.ReasonAwaitingRollout, "the Secret of spec.webhook.secretRef is not mounted into this pod yet; events wait for a pod that has it"},
+		"a rotation while it fails":         {true, evidenceAfter(), failing, bad, verifyv1.ReasonReceiverFailing, "as it was"},
 		"the secret is back":                {false, evidenceAfter(), unsigned, well, verifyv1.ReasonNoFailures, "the webhook's receiver takes events, as far as is known"},
 		"the secret is back, and it fails":  {false, evidenceAfter(failed, failed, failed), unsigned, bad, verifyv1.ReasonReceiverFailing, "the webhook's receiver fails (http_500); events wait and are sent again"},
 		"a foreign condition is ignored":    {false, evidenceAfter(), foreign, well, verifyv1.ReasonNoFailures, "the webhook's receiver takes events, as far as is known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := webhookHealthy(&settings.Settings{Webhook: &settings.Webhook{Signed: tc.unsigned}}, tc.evidence, tc.present)
+			s := &settings.Settings{Webhook: &settings.Webhook{Signed: tc.unsigned}}
+			if strings.HasPrefix(name, "a rotation") {
+				s.Problems = []settings.Problem{{Field: "spec.webhook.secretRef", Reason: settings.ReasonNotMounted}}
+			}
+			got := webhookHealthy(s, tc.evidence, tc.present)
 			g.Expect(got.Type).To(Equal(verifyv1.ConditionWebhookHealthy))
 			g.Expect([]any{got.Status, got.Reason, got.Message}).To(Equal([]any{tc.status, tc.reason, tc.message}))
 		})

@@ -198,6 +198,11 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 	}
 }
 
+// AwaitsSigningSecret reports whether this pod was started before the project named its signing secret, so that others have to take over.
+func (s *Settings) AwaitsSigningSecret() bool {
+	return slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Field == fieldWebhookSecret && p.Reason == ReasonNotMounted })
+}
+
 // TestEventPolicy returns how these settings treat the events of test keys.
 func (s *Settings) TestEventPolicy() verification.EventPolicy {
 	switch {

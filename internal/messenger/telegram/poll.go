@@ -133,8 +133,11 @@ func (p *Poller) pollOnce(ctx context.Context) time.Duration {
 		p.resetOffset()
 		p.token = s.Telegram.BotToken.Current()
 	}
-	asked := time.Now()
-	updates, err := p.channel.client.GetUpdates(ctx, s.Telegram, p.offset, p.limit, p.Timeout)
+	asked, timeout := time.Now(), p.Timeout
+	if p.state == PollConflict {
+		timeout = minPollTimeout // the end of the conflict shows at once
+	}
+	updates, err := p.channel.client.GetUpdates(ctx, s.Telegram, p.offset, p.limit, timeout)
 	if err != nil {
 		return p.pollFailed(ctx, err)
 	}

@@ -150,6 +150,8 @@ func TestPoll_webhookSetMeanwhile(t *testing.T) {
 		p.pass(time.Minute)
 		p.api.hook("https://elsewhere.example/")
 		p.pass(5 * time.Minute)
+		calls := p.api.got("getUpdates")
+		p.Expect(calls[len(calls)-1]).To(ContainSubstring(`"timeout":1,`), "the end shows at once, not after a long poll")
 		p.api.hook("")
 		p.pass(2 * maxBackoff)
 		p.Expect(p.reported()).To(Equal([]PollState{PollRunning, PollConflict, PollRunning}))
