@@ -69,7 +69,7 @@ var _ = Describe("Schema", func() {
 		Expect(request.Spec.Names.ShortNames).To(Equal([]string{"vreq"}))
 		Expect(project.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
 		Expect(request.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
-		Expect(describeColumns(project)).To(Equal("Ready Reason URL Available Age +Storage +Message"))
+		Expect(describeColumns(project)).To(Equal("Ready Reason URL Available Age +Storage +Webhook +Message"))
 		Expect(describeColumns(request)).To(Equal("Project Method Phase Delivered Age +Attempts +Next attempt"))
 		Expect(request.Spec.Versions[0].SelectableFields).To(Equal([]apiextensionsv1.SelectableField{
 			{JSONPath: ".spec.projectRef.name"}, {JSONPath: ".status.phase"},
