@@ -29,6 +29,7 @@ const (
 	pathState  = "state"
 	pathOpened = "opened"
 	pathLogo   = "logo"
+	pathWrong  = "wrong-number"
 
 	// Of verification.LevelSession.
 	pathConfirm = "confirm"
@@ -231,6 +232,8 @@ func (h *Handler) operationOf(name string) (serve func(*visit), method string) {
 		return h.serveLogo, http.MethodGet
 	case pathOpened:
 		return h.serveOpened, http.MethodPost
+	case pathWrong:
+		return h.serveWrongNumber, http.MethodPost
 	case pathConfirm:
 		return h.serveConfirm, http.MethodPost
 	case pathReturn:
@@ -326,10 +329,7 @@ func (h *Handler) newView(v *visit, state view.State) *view.View {
 		State:    state, DisplayName: s.DisplayName,
 		PageURL: v.path, Framed: len(s.Page.FrameAncestors) > 0, Accent: s.Page.AccentColor, OnAccent: s.Page.OnAccent,
 		Session: v.request.Terms.Level == verification.LevelSession, Test: v.request.Test,
-	}
-	// A page whose request is not known yet may come to have forms.
-	if out.Session || v.request.ID == "" {
-		out.FormTargets = formTargets(s.Page)
+		FormTargets: formTargets(s.Page),
 	}
 	if h.logo.currentPicture() != nil {
 		out.LogoURL = v.path + "/" + pathLogo
@@ -346,18 +346,26 @@ func (h *Handler) viewOf(v *visit) *view.View {
 	out.ReturnURL, out.Method = h.returnLink(v, now), method
 	out.ConfirmLabel, out.NotMeLabel = labels.ButtonConfirm, labels.ButtonNotMe
 	out.TriesUsedUp = r.HintAt(now) == verification.HintWrongCode
+	out.Purpose, out.TimeLeft = s.PurposeIn(out.Language, r), r.EndsAt().Sub(now)
+	out.Scanned, out.FromChat = v.r.URL.Query().Has(scanned), !v.hasCode && len(v.marks) == 0
 	if !isFinal(out.State) && out.State != view.Unavailable && out.State != view.Digits && !r.Test {
 		h.addMessengers(v, out)
 	}
 	return out
 }
 
+// scanned marks the address of a page that a phone opens by the QR code of another screen.
+const scanned = "scanned"
+
 // addMessengers adds the link that opens the messenger of a page, and the other messengers.
 func (h *Handler) addMessengers(v *visit, out *view.View) {
-	s, r := v.settings, &v.request
+	s, r, suffix := v.settings, &v.request, ""
+	if out.Scanned {
+		suffix = "&" + scanned
+	}
 	for _, other := range usableMethods(s, r) {
 		if other != out.Method {
-			out.Others = append(out.Others, view.Choice{Method: other, URL: v.path + "?method=" + string(other)})
+			out.Others = append(out.Others, view.Choice{Method: other, URL: v.path + "?method=" + string(other) + suffix})
 		}
 	}
 	if !v.hasCode {
@@ -368,7 +376,7 @@ func (h *Handler) addMessengers(v *visit, out *view.View) {
 	out.Link = h.Link(s, &asked, v.code)
 	out.QR = out.Link
 	if len(out.QR) > directQR {
-		out.QR = s.BaseURL + Prefix + v.ticket + "?method=" + string(out.Method)
+		out.QR = s.BaseURL + Prefix + v.ticket + "?method=" + string(out.Method) + "&" + scanned
 	}
 }
 
@@ -380,7 +388,7 @@ func methodOf(s *settings.Settings, v *visit, now time.Time) verification.Method
 		return r.UsedMethod()
 	}
 	usable := usableMethods(s, r)
-	for _, wanted := range []verification.Method{verification.Method(v.r.URL.Query().Get("method")), methodOfHint(s, r.HintAt(now))} {
+	for _, wanted := range []verification.Method{verification.Method(v.r.URL.Query().Get("method")), methodOfHint(s, r.HintOfMessage(now))} {
 		if slices.Contains(usable, wanted) {
 			return wanted
 		}

@@ -31,8 +31,7 @@ func readMarks(r *http.Request, id string) (marks []verification.Method) {
 
 // serveOpened records that the user opened the messenger. A page of another site cannot.
 func (h *Handler) serveOpened(v *visit) {
-	if err := h.origins.Check(v.r); err != nil {
-		h.refuse(v.w, v.r, http.StatusForbidden, refusedOrigin)
+	if !h.isOfOwnPage(v) {
 		return
 	}
 	marks, name := 0, markName(v.id, methodOf(v.settings, v, h.Clock.Now()))

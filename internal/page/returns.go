@@ -1,6 +1,7 @@
 package page
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,6 +28,28 @@ func (h *Handler) returnLink(v *visit, now time.Time) string {
 	kept := slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(part string) bool { return isOwnParameter(part, own) })
 	u.RawQuery = strings.Join(append(kept, "requestId="+r.ID, "status="+string(r.PhaseAt(now))), "&")
 	return u.String()
+}
+
+// serveWrongNumber leads a user back who saw that the number is not theirs, and records that for the client. Anyone who has the page can
+// call it, so it ends nothing, and a page that has more to show is shown.
+func (h *Handler) serveWrongNumber(v *visit) {
+	if !h.isOfOwnPage(v) {
+		return
+	}
+	ctx, cancel := storeContext(v)
+	defer cancel()
+	if request, err := h.Service.RecordWrongNumber(ctx, v.id); err == nil {
+		v.request = request
+	} else { // the way back does not depend on it
+		h.Log.Info("page cannot record a hint", "reason", err.Error())
+	}
+	now := h.Clock.Now()
+	target := h.returnLink(v, now)
+	if target == "" || v.request.IsProven() || v.request.PhaseAt(now).Final() {
+		h.answerForm(v, http.StatusOK, "")
+		return
+	}
+	redirect(v, target)
 }
 
 // isOwnParameter reports whether a part of a query is empty, or named as one of those that the page adds: backends may read the first

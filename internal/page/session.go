@@ -134,11 +134,11 @@ func (h *Handler) hasSession(v *visit) bool {
 	return true
 }
 
-// admitForm reports whether a call is that of a form of the page; if not, it was refused.
-func (h *Handler) admitForm(v *visit) bool {
-	if !h.hasSession(v) {
-		return false
-	}
+// admitForm reports whether a call is that of a form of the page of a session; if not, it was refused.
+func (h *Handler) admitForm(v *visit) bool { return h.hasSession(v) && h.isOfOwnPage(v) }
+
+// isOfOwnPage reports whether a call comes from the page itself, and from no other site; if not, it was refused.
+func (h *Handler) isOfOwnPage(v *visit) bool {
 	if err := h.origins.Check(v.r); err != nil {
 		h.refuse(v.w, v.r, http.StatusForbidden, refusedOrigin)
 		return false

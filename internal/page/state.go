@@ -11,7 +11,7 @@ import (
 // stateOf returns what the page of a request shows at now with a messenger. opened is whether its user tapped the button that opens
 // that one. The end is shown when the API shows it, after verification.ExpiryGrace, because nothing may follow it.
 func stateOf(s *settings.Settings, r *verification.Request, method verification.Method, opened bool, now time.Time) view.State {
-	hint := r.HintAt(now)
+	hint := r.HintOfMessage(now)
 	switch phase := r.PhaseAt(now); {
 	case phase == verification.Verified:
 		return view.Verified
@@ -59,6 +59,7 @@ func stateOfHint(hint verification.HintKind) view.State {
 		return view.Confirm
 	case "":
 	case verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode, verification.HintCanceled: // only after the end
+	case verification.HintNumberWrong: // not of a message
 	}
 	return ""
 }
@@ -94,7 +95,7 @@ func methodOfHint(s *settings.Settings, hint verification.HintKind) verification
 		}
 		return ""
 	case verification.HintOtherNumber, verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode,
-		verification.HintCanceled, "":
+		verification.HintCanceled, verification.HintNumberWrong, "":
 		return ""
 	}
 	return ""

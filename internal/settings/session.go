@@ -55,12 +55,15 @@ func (p Purpose) Title(locale string) string {
 }
 
 // PurposeOf returns what the user of a request reads of its purpose; empty if it has none, or the project has it no more.
-func (s *Settings) PurposeOf(r *verification.Request) string {
+func (s *Settings) PurposeOf(r *verification.Request) string { return s.PurposeIn(r.Locale, r) }
+
+// PurposeIn is PurposeOf in the language that suits a BCP 47 tag best.
+func (s *Settings) PurposeIn(locale string, r *verification.Request) string {
 	purpose, found := s.Purposes[r.Terms.Purpose]
 	if !found {
 		return ""
 	}
-	return purpose.Title(r.Locale)
+	return purpose.Title(locale)
 }
 
 func convertLevel(level verifyv1.AssuranceLevel) verification.Level {

@@ -189,6 +189,15 @@ func (s *Service) Cancel(ctx context.Context, id string, wanted EventKinds) (Req
 	return request, nil
 }
 
+// RecordWrongNumber records that the user of the page of a request went back because the number is not theirs; see Request.RecordWrongNumber.
+func (s *Service) RecordWrongNumber(ctx context.Context, id string) (Request, error) {
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error { return r.RecordWrongNumber(now) })
+	if err != nil {
+		return request, fmt.Errorf("record wrong number: %w", err)
+	}
+	return request, nil
+}
+
 // DeclineProven ends the request with that id by the prover's answer "Not me". isProver reports whether the answer is the prover's. For a
 // request that is verified the outcome is OutcomeVerified, without a change.
 func (s *Service) DeclineProven(

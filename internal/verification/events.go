@@ -95,7 +95,7 @@ func (r *Request) Event() Event {
 }
 
 func (r *Request) stateEvent() Event {
-	last := r.lastHint()
+	last := r.withoutWrongNumber().lastHint()
 	switch {
 	case r.Phase == Verified:
 		return Event{Kind: EventSuccess, At: r.VerifiedAt}

@@ -39,12 +39,15 @@ const (
 	HintWrongCode HintKind = "WRONG_CODE"
 	// HintCanceled means that the user gave up on the page, or the client canceled, which ended the request.
 	HintCanceled HintKind = "CANCELED"
+	// HintNumberWrong means that the user of the page went back because the number is not theirs. Anyone with the page can say so.
+	HintNumberWrong HintKind = "NUMBER_WRONG"
 )
 
 // hintKinds are all of them.
 var hintKinds = [...]HintKind{
 	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintTextRefused,
 	HintContactRefused, HintNumberAnonymous, HintNoQuestion, HintDeclined, HintWrongCode, HintCanceled,
+	HintNumberWrong,
 }
 
 // HintKinds returns all hints.
@@ -105,6 +108,38 @@ func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) 
 		r.makeEventDue(now, wanted)
 	}
 	return true
+}
+
+// RecordWrongNumber adds HintNumberWrong to a pending request, unless a message came that may still verify it. It makes no event due, and
+// everything else about the request stays as it is. If nothing changes it is ErrUnchanged.
+func (r *Request) RecordWrongNumber(now time.Time) error {
+	if r.Phase != Pending || r.IsProven() || !now.Before(r.EndsAt()) {
+		return ErrUnchanged
+	}
+	switch r.lastHint().Kind {
+	case "", HintOtherNumber, HintNumberHidden:
+		if r.addHint(HintNumberWrong, now) {
+			return nil
+		}
+	default:
+	}
+	return ErrUnchanged
+}
+
+// HintOfMessage is HintAt without what the user of the page said: HintNumberWrong changes neither what the page shows nor an event.
+func (r *Request) HintOfMessage(now time.Time) HintKind {
+	return r.withoutWrongNumber().HintAt(now)
+}
+
+// withoutWrongNumber returns the request without HintNumberWrong.
+func (r *Request) withoutWrongNumber() *Request {
+	i := r.indexOfHint(HintNumberWrong)
+	if i < 0 {
+		return r
+	}
+	without := *r
+	without.Hints = slices.Delete(slices.Clone(r.Hints), i, i+1)
+	return &without
 }
 
 // lastHint returns the latest hint; its zero value if there is none.

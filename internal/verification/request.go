@@ -301,7 +301,7 @@ func (r *Request) HeardAt() time.Time {
 	}
 	for _, h := range r.Hints {
 		switch h.Kind {
-		case HintWrongCode, HintCanceled, HintNoQuestion: // from the client, the page, and the status of a question
+		case HintWrongCode, HintCanceled, HintNumberWrong, HintNoQuestion: // from the client, the page, and the status of a question
 		default:
 			if h.At.After(heard) {
 				heard = h.At

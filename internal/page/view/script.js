@@ -143,6 +143,18 @@
 		const tapped = event.target.closest && event.target.closest('#open');
 		if (tapped) fetch(path + '/opened' + choice, {method: 'POST', keepalive: true, credentials: 'same-origin'}).then(() => change('opened', heard), () => {});
 	});
+	// Counts the minutes of the part that is shown. Nothing of it is read out.
+	const countDown = () => {
+		const left = document.getElementById('left');
+		if (!left) return;
+		left.dataset.end = left.dataset.end || Date.now() + 1000 * left.dataset.left;
+		const minutes = Math.floor((left.dataset.end - Date.now()) / 60000);
+		const text = minutes > 0 ? left.dataset.text.replace('{minutes}', minutes) : left.dataset.last;
+		if (left.textContent !== text) left.textContent = text;
+		left.hidden = false;
+	};
+	setInterval(countDown, 1000);
+	countDown();
 	follow();
 	leave();
 })();

@@ -18,23 +18,37 @@ type StateTexts struct {
 
 // Texts are those of the page in one language. The English ones are the original; no native speaker has read the others yet.
 //
-// The places are {app} for the messenger, {name} for who asks, {number}, {confirm} and {notMe} for buttons of the chat, and {tries} for how
-// often digits may still be entered. What stands between two * is emphasized.
+// The places are {app} for the messenger, {name} for who asks, {number}, {purpose}, {confirm} and {notMe} for buttons of the chat, {tries} for
+// how often digits may still be entered, {step} and {minutes}. What stands between two * is emphasized.
 type Texts struct {
+	// Step numbers what the user does next, as StepOpen, StepSend and StepBack are numbered.
+	Step     string `json:"step"`
 	StepOpen string `json:"stepOpen"`
 	StepSend string `json:"stepSend"`
 	StepBack string `json:"stepBack"`
+	// StepDigits is in the place of StepBack where digits come, and StepDigitsElsewhere where they are to be entered on another page.
+	StepDigits          string `json:"stepDigits"`
+	StepDigitsElsewhere string `json:"stepDigitsElsewhere"`
 	// Open is the button, and OpenAgain the one after the message came.
 	Open      string `json:"open"`
 	OpenAgain string `json:"openAgain"`
+	ScanTitle string `json:"scanTitle"`
 	Scan      string `json:"scan"`
 	ScanAlt   string `json:"scanAlt"`
 	// Switch leads to the same page with {app}.
 	Switch string `json:"switch"`
 	Return string `json:"return"`
 	Again  string `json:"again"`
-	// Warning stands below each page.
-	Warning string `json:"warning"`
+	// WrongNumber leads back to where the number was entered.
+	WrongNumber string `json:"wrongNumber"`
+	// Warning stands below the page before a message came, WarningChat while the chat asks for more, and WarningDigits below the digits.
+	Warning       string `json:"warning"`
+	WarningChat   string `json:"warningChat"`
+	WarningDigits string `json:"warningDigits"`
+	Purpose       string `json:"purpose"`
+	// TimeLeft has {minutes}, and LastMinute is what follows 1.
+	TimeLeft   string `json:"timeLeft"`
+	LastMinute string `json:"lastMinute"`
 	// Test stands above each page of a test key's request.
 	Test string `json:"test"`
 	// DigitsLabel names the field of the digits, and DigitsSend its button. NotDigits, WrongDigits and NotChecked are its problems.
@@ -43,8 +57,10 @@ type Texts struct {
 	NotDigits   string `json:"notDigits"`
 	WrongDigits string `json:"wrongDigits"`
 	NotChecked  string `json:"notChecked"`
-	// DigitsElsewhere is the sentence of Digits where the page has no field for them.
+	// DigitsElsewhere is the sentence of Digits where the page has no field for them, and DigitsBack in a browser in which the user did not
+	// start.
 	DigitsElsewhere string `json:"digitsElsewhere"`
+	DigitsBack      string `json:"digitsBack"`
 	// Cancel ends a pending request.
 	Cancel string `json:"cancel"`
 	// TriesUsedUp are those of Expired after too many wrong digits.
@@ -149,6 +165,22 @@ func (d *document) stateTexts() StateTexts {
 		return d.texts.TriesUsedUp
 	case d.view.State == Digits && !d.asksDigits():
 		shown.Text = d.texts.DigitsElsewhere
+	case d.view.State == Digits && (d.view.Scanned || d.view.FromChat):
+		shown.Text = d.texts.DigitsBack
 	}
 	return shown
+}
+
+// warning returns what a person should do who has the page from someone else; empty if there is nothing to do any more.
+func (d *document) warning() string {
+	switch d.view.State {
+	case Verified, Declined, Canceled, Expired:
+		return ""
+	case Seen, Confirm, ContactRefused:
+		return d.texts.WarningChat
+	case Digits:
+		return d.texts.WarningDigits
+	default:
+		return d.texts.Warning
+	}
 }

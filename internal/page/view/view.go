@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rsc.io/qr"
 
@@ -90,6 +91,13 @@ type View struct {
 	Progress int
 	// DisplayName is who asks.
 	DisplayName string
+	// Purpose is what the verification is for, in the project's words; empty if no one said it.
+	Purpose string
+	// TimeLeft is how long a pending request lasts.
+	TimeLeft time.Duration
+	// Scanned is set for a page that a phone opened by the QR code of another screen, and FromChat for one that was opened from the chat in
+	// another browser: at neither did the user start.
+	Scanned, FromChat bool
 	// LogoURL is the picture above the page; empty for none.
 	LogoURL string
 	// MaskedNumber is the number to verify, with most digits hidden.
@@ -111,7 +119,7 @@ type View struct {
 	Test bool
 	// Session is set for a request that its user may cancel, and whose digits the page may ask for.
 	Session bool
-	// FormTargets are the sources of the policy that forms may lead to; empty for a page that never has a form.
+	// FormTargets are the sources of the policy that forms may lead to.
 	FormTargets []string
 	// Problem is set in the answer to digits that lead no further, and TriesLeft is how often they may still be entered.
 	Problem   Problem
@@ -294,15 +302,19 @@ func (d *document) writeBody() {
 		fmt.Fprintf(d, `<img class="logo" src="%s" alt="">`, link(v.LogoURL))
 	}
 	fmt.Fprintf(d, `<p class="name"><bdi>%s</bdi></p>`, text(v.DisplayName))
+	if v.Purpose != "" {
+		fmt.Fprintf(d, `<p class="purpose">%s</p>`, d.fillHTML(t.Purpose))
+	}
 	if v.Test {
 		fmt.Fprintf(d, `<p class="test">%s</p>`, text(t.Test))
 	}
-	fmt.Fprintf(d, `</header><main id="main" class="%s">`, text(string(v.State)))
+	fmt.Fprintf(d, `</header><main id="main" class="%s"><div>`, text(string(v.State)))
+	d.writeTop()
 	state := d.stateTexts()
-	fmt.Fprintf(d, `<p class="mark" aria-hidden="true">%s</p><h1 id="title" tabindex="-1">%s</h1><p>%s</p>`,
-		stateMarks[v.State], text(d.fill(state.Title)), d.fillHTML(state.Text))
+	fmt.Fprintf(d, `<h1 id="title" tabindex="-1">%s</h1><p>%s</p>`, text(d.fill(state.Title)), d.fillHTML(state.Text))
 	if d.offersLink() {
 		d.writeSteps()
+		d.writeOpen(t.Open, "open")
 	}
 	if slices.Contains([]State{Seen, Confirm, ContactRefused, Anonymous}, v.State) {
 		d.writeOpen(t.OpenAgain, "again")
@@ -311,22 +323,54 @@ func (d *document) writeBody() {
 		d.writeDigits()
 	}
 	d.writeReturn()
-	d.writeCancel()
 	d.writeOthers()
-	d.WriteString(`</main><p id="news" class="news" role="status"></p>`)
-	fmt.Fprintf(d, `<footer><p>%s</p></footer><script>%s</script></body></html>`, text(d.fill(t.Warning)), script)
+	d.writeCancel()
+	d.writeWrongNumber()
+	d.WriteString(`</div>`)
+	if v.QR != "" && d.offersLink() {
+		fmt.Fprintf(d, `<figure class="scan"><h2>%s</h2><img src="%s" alt="%s"><figcaption>%s</figcaption></figure>`,
+			d.fillHTML(t.ScanTitle), qrPlace, text(d.fill(t.ScanAlt)), d.fillHTML(t.Scan))
+	}
+	if warning := d.warning(); warning != "" {
+		fmt.Fprintf(d, `<footer><p>%s</p></footer>`, text(d.fill(warning)))
+	}
+	fmt.Fprintf(d, `</main><p id="news" class="news" role="status"></p><script>%s</script></body></html>`, script)
 }
 
-// writeSteps writes the three sentences, the button and, for large screens, the QR code.
-func (d *document) writeSteps() {
+// writeTop writes how far the user has come, and how long a pending request lasts.
+func (d *document) writeTop() {
 	v, t := d.view, d.texts
-	fmt.Fprintf(d, `<ol class="steps"><li>%s</li><li>%s</li><li>%s</li></ol>`,
-		d.fillHTML(t.StepOpen), d.fillHTML(t.StepSend), d.fillHTML(t.StepBack))
-	d.writeOpen(t.Open, "open")
-	if v.QR != "" {
-		fmt.Fprintf(d, `<figure class="scan"><img src="%s" alt="%s"><figcaption>%s</figcaption></figure>`,
-			qrPlace, text(d.fill(t.ScanAlt)), d.fillHTML(t.Scan))
+	d.WriteString(`<p class="top">`)
+	if step := stateSteps[v.State]; step != "" {
+		fmt.Fprintf(d, `<span class="mark">%s</span>`, text(strings.ReplaceAll(t.Step, "{step}", step)))
+	} else {
+		fmt.Fprintf(d, `<span class="mark" aria-hidden="true">%s</span>`, stateMarks[v.State])
 	}
+	if !v.isFinal() && v.State != Unavailable {
+		minutes, left, hidden := strconv.Itoa(int(v.TimeLeft/time.Minute)), t.LastMinute, ""
+		if v.TimeLeft >= time.Minute {
+			left = strings.ReplaceAll(t.TimeLeft, "{minutes}", minutes)
+		}
+		if d.asksDigits() { // without a script this page is not loaded again, and the time would be wrong
+			hidden = " hidden"
+		}
+		fmt.Fprintf(d, ` <span id="left" data-left="%d" data-text="%s" data-last="%s"%s>%s</span>`,
+			max(0, int(v.TimeLeft/time.Second)), text(t.TimeLeft), text(t.LastMinute), hidden, text(left))
+	}
+	d.WriteString(`</p>`)
+}
+
+// writeSteps writes the three sentences.
+func (d *document) writeSteps() {
+	last := d.texts.StepBack
+	switch {
+	case d.view.Session && (d.view.ReturnURL == "" || d.view.Scanned):
+		last = d.texts.StepDigitsElsewhere
+	case d.view.Session:
+		last = d.texts.StepDigits
+	}
+	fmt.Fprintf(d, `<ol class="steps"><li>%s</li><li>%s</li><li>%s</li></ol>`,
+		d.fillHTML(d.texts.StepOpen), d.fillHTML(d.texts.StepSend), d.fillHTML(last))
 }
 
 // writeOpen writes the button that opens the messenger.
@@ -346,50 +390,6 @@ func (d *document) targetAttribute(name string) string {
 	return ` target="` + name + `"`
 }
 
-// asksDigits reports whether the page has the form of the digits: only where it can lead on with them.
-func (d *document) asksDigits() bool { return d.view.State == Digits && d.view.ReturnURL != "" }
-
-// writeDigits writes the form of the digits. Digits are written from left to right in every language.
-func (d *document) writeDigits() {
-	v, t := d.view, d.texts
-	fmt.Fprintf(d, `<form method="post" action="%s/confirm"%s><label for="digits">%s</label>`,
-		link(v.PageURL), d.targetAttribute("_top"), text(d.fill(t.DigitsLabel)))
-	fmt.Fprintf(d, `<input id="digits" name="code" dir="ltr" inputmode="numeric" autocomplete="one-time-code" required`+
-		` pattern="%s" title="%s"`, digitsPattern, text(d.fill(t.NotDigits)))
-	if problem := d.problemText(); problem != "" {
-		fmt.Fprintf(d, ` aria-invalid="true" aria-describedby="problem" autofocus><p id="problem" role="alert">%s</p>`, text(d.fill(problem)))
-	} else {
-		d.WriteString(">")
-	}
-	fmt.Fprintf(d, `<button class="button">%s</button></form>`, text(d.fill(t.DigitsSend)))
-}
-
-// digitsPattern is what a field of digits takes: six of any script, with spaces.
-const digitsPattern = `\s*(\p{Nd}[\s\-]*){6}`
-
-func (d *document) problemText() string {
-	switch d.view.Problem {
-	case NotDigits:
-		return d.texts.NotDigits
-	case WrongDigits:
-		return d.texts.WrongDigits
-	case NotChecked:
-		return d.texts.NotChecked
-	default:
-		return ""
-	}
-}
-
-// writeCancel writes the button with which the user ends a pending request.
-func (d *document) writeCancel() {
-	v := d.view
-	if !v.Session || v.isFinal() {
-		return
-	}
-	fmt.Fprintf(d, `<form method="post" action="%s/cancel"><button class="button cancel">%s</button></form>`,
-		link(v.PageURL), text(d.fill(d.texts.Cancel)))
-}
-
 // writeReturn writes the way back of a page that leads no further: its request ended, or no messenger is left to try.
 func (d *document) writeReturn() {
 	v, t := d.view, d.texts
@@ -405,21 +405,28 @@ func (d *document) writeReturn() {
 		link(v.ReturnURL), d.targetAttribute("_top"), text(d.fill(label)))
 }
 
-// writeOthers writes the links to the same page with another messenger.
+// writeOthers writes the links to the same page with another messenger: as the main button where this one cannot help.
 func (d *document) writeOthers() {
+	class := "switch"
+	if d.view.State == Hidden {
+		class = "button switch"
+	}
 	for _, other := range d.view.Others {
 		label := strings.ReplaceAll(d.texts.Switch, "{app}", appNames[other.Method])
-		fmt.Fprintf(d, `<p><a class="switch" href="%s">%s</a></p>`, link(other.URL), text(d.fill(label)))
+		fmt.Fprintf(d, `<p><a class="%s" href="%s">%s</a></p>`, class, link(other.URL), text(d.fill(label)))
 	}
 }
 
 // appNames are the names of the messengers.
 var appNames = map[verification.Method]string{verification.WhatsApp: "WhatsApp", verification.Telegram: "Telegram"}
 
-// stateMarks are the signs above the titles. They say nothing that the title does not.
+// stateSteps are which of the three steps the user takes next, as they are numbered on the page.
+var stateSteps = map[State]string{Ready: "1", Opened: "2", Seen: "2", Confirm: "2", Digits: "3"}
+
+// stateMarks are the signs above the other titles. They say nothing that the title does not.
 var stateMarks = map[State]string{
-	Ready: "1", Opened: "2", Seen: "2", Confirm: "2", Digits: "3", Verified: "✓", OtherNumber: "!", Hidden: "!", TextRefused: "!",
-	ContactRefused: "!", Anonymous: "!", NoQuestion: "!", Declined: "✕", Canceled: "✕", Expired: "⏲", Unavailable: "!",
+	Verified: "✓", OtherNumber: "!", Hidden: "!", TextRefused: "!", ContactRefused: "!", Anonymous: "!", NoQuestion: "!",
+	Declined: "✕", Canceled: "✕", Expired: "✕", Unavailable: "!",
 }
 
 // fill returns a text with its places filled.
@@ -438,6 +445,7 @@ func (d *document) fillHTML(t string) string {
 		"{number}", `<bdi dir="ltr">`+text(d.view.MaskedNumber)+"</bdi>",
 		"{confirm}", "<bdi>"+text(d.view.ConfirmLabel)+"</bdi>",
 		"{notMe}", "<bdi>"+text(d.view.NotMeLabel)+"</bdi>",
+		"{purpose}", "<bdi>"+text(d.view.Purpose)+"</bdi>",
 	)
 	parts := strings.Split(text(t), "*")
 	for i := range parts {

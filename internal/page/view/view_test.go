@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/net/html"
@@ -26,6 +27,7 @@ func fullView(language string, state State) *View {
 		PageURL: "/v/TICKET", ReturnURL: "https://shop.example/back?requestId=x&status=VERIFIED",
 		ConfirmLabel: "Confirm", NotMeLabel: "Not me", Accent: "#0b6e4f", OnAccent: "#ffffff",
 		Session: true, FormTargets: []string{"'self'", "https://shop.example"}, Problem: WrongDigits, TriesLeft: 3,
+		Purpose: "Sign in", TimeLeft: 9*time.Minute + 59*time.Second,
 	}
 }
 
@@ -67,7 +69,7 @@ func TestRender_everyStateInEveryLanguage(t *testing.T) {
 			v.DisplayName = strings.Repeat("書", 64)
 			page := render(t, v)
 			largest = max(largest, len(page))
-			g.Expect(page).NotTo(MatchRegexp(`\{(app|name|number|confirm|notMe|tries)\}`), "%s %s", language, state)
+			g.Expect(page).NotTo(MatchRegexp(`\{(app|name|number|confirm|notMe|tries|purpose|step)\}`), "%s %s", language, state)
 			g.Expect(page).To(ContainSubstring(`lang="`+language+`"`), "%s %s", language, state)
 			g.Expect(page).NotTo(ContainSubstring(qrPlace))
 			g.Expect(strings.Contains(page, `dir="rtl"`)).To(Equal(language == "ar"), "%s %s", language, state)
@@ -87,7 +89,9 @@ func TestTexts_areComplete(t *testing.T) {
 			"openAgain": texts.OpenAgain, "scan": texts.Scan, "scanAlt": texts.ScanAlt, "switch": texts.Switch, "return": texts.Return,
 			"again": texts.Again, "warning": texts.Warning, "digitsLabel": texts.DigitsLabel, "digitsSend": texts.DigitsSend,
 			"notDigits": texts.NotDigits, "wrongDigits": texts.WrongDigits, "notChecked": texts.NotChecked,
-			"digitsElsewhere": texts.DigitsElsewhere, "cancel": texts.Cancel,
+			"digitsElsewhere": texts.DigitsElsewhere, "digitsBack": texts.DigitsBack, "cancel": texts.Cancel,
+			"stepDigits": texts.StepDigits, "stepDigitsElsewhere": texts.StepDigitsElsewhere, "scanTitle": texts.ScanTitle,
+			"warningChat": texts.WarningChat, "warningDigits": texts.WarningDigits, "lastMinute": texts.LastMinute,
 			"triesUsedUp.title": texts.TriesUsedUp.Title, "triesUsedUp.text": texts.TriesUsedUp.Text,
 		} {
 			g.Expect(text).NotTo(BeEmpty(), "%s %s", language, name)
@@ -96,7 +100,11 @@ func TestTexts_areComplete(t *testing.T) {
 		g.Expect(texts.StepSend).To(ContainSubstring("*"), "%s: that they must tap Send is emphasized", language)
 		g.Expect(texts.Switch).To(ContainSubstring("{app}"), language)
 		g.Expect(texts.WrongDigits).To(ContainSubstring("{tries}"), language)
-		for _, text := range []string{texts.DigitsElsewhere, texts.States[Digits].Text} {
+		g.Expect(texts.Step).To(ContainSubstring("{step}"), language)
+		g.Expect(texts.TimeLeft).To(ContainSubstring("{minutes}"), language)
+		g.Expect(texts.Purpose).To(ContainSubstring("{purpose}"), language)
+		g.Expect(texts.WrongNumber).To(ContainSubstring("{name}"), language)
+		for _, text := range []string{texts.DigitsElsewhere, texts.DigitsBack, texts.States[Digits].Text} {
 			g.Expect(text).To(And(ContainSubstring("{app}"), ContainSubstring("*")), "%s: that the digits are secret is emphasized", language)
 		}
 		for _, state := range States() {
@@ -137,8 +145,8 @@ func TestRender_asksForDigits(t *testing.T) {
 	g.Expect(page).To(And(
 		ContainSubstring(`<form method="post" action="/v/TICKET/confirm">`), ContainSubstring(`<label for="digits">`),
 		MatchRegexp(`<input id="digits" name="code" dir="ltr" inputmode="numeric" autocomplete="one-time-code" required [^>]+ aria-invalid="true" aria-describedby="problem" autofocus>`),
-		ContainSubstring(`<p id="problem" role="alert">These digits are wrong. Tries left: 3.</p>`), Not(ContainSubstring("{tries}")),
-		ContainSubstring("in the browser where you started"), Not(ContainSubstring("<noscript>"))))
+		ContainSubstring(`<p id="problem" role="alert"><span class="icon" aria-hidden="true">!</span> These digits are wrong. Tries left: 3.</p>`),
+		ContainSubstring("enter them here"), Not(ContainSubstring("<noscript>"))))
 	for problem, want := range map[Problem]string{NotDigits: "Enter the six digits from the chat.</p>", NotChecked: "could not be checked", "": ""} {
 		v.Problem = problem
 		page = render(t, v)
@@ -151,6 +159,96 @@ func TestRender_asksForDigits(t *testing.T) {
 	page = render(t, v)
 	g.Expect(page).NotTo(ContainSubstring("<input"), "it could lead nowhere")
 	g.Expect(page).To(And(ContainSubstring("in the app or on the website"), ContainSubstring(`http-equiv="refresh" content="5"`)))
+}
+
+// TestRender_sendsNobodyToWhereTheyAre: where the digits are to be entered is another browser only for who did not start in this one.
+func TestRender_sendsNobodyToWhereTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		change           func(*View)
+		step, digitsText string
+	}{
+		"the browser where the user started": {func(*View) {}, "Come back and enter them here.", "enter them here."},
+		"a phone that scanned the QR code":   {func(v *View) { v.Scanned = true }, "Enter them where you started.", "in the browser where you started."},
+		"another browser, from the chat":     {func(v *View) { v.FromChat = true }, "", "in the browser where you started."},
+		"without a way back":                 {func(v *View) { v.ReturnURL = "" }, "Enter them where you started.", "in the app or on the website."},
+		"at the level Possession":            {func(v *View) { v.Session = false }, "It goes on by itself.", ""},
+	} {
+		v := fullView("en", Ready)
+		c.change(v)
+		NewWithT(t).Expect(render(t, v)).To(ContainSubstring(c.step), name)
+		v.State = Digits
+		NewWithT(t).Expect(render(t, v)).To(ContainSubstring(c.digitsText), name)
+	}
+	v := fullView("en", Digits)
+	v.Scanned = true
+	NewWithT(t).Expect(render(t, v)).To(ContainSubstring(`action="/v/TICKET/confirm?scanned"`), "also in the answer to wrong digits")
+}
+
+// TestRender_leadsBackFromAWrongNumber where the user reads the number first, below the other ways out.
+func TestRender_leadsBackFromAWrongNumber(t *testing.T) {
+	const form = `<form method="post" action="/v/TICKET/wrong-number"><button class="plain">Wrong number? Back to Ada&#39;s Books</button></form>`
+	g := NewWithT(t)
+	for _, state := range States() {
+		page := render(t, fullView("en", state))
+		g.Expect(strings.Contains(page, form)).To(Equal(slices.Contains([]State{Ready, OtherNumber, Hidden}, state)), "%s", state)
+	}
+	v := fullView("en", Ready)
+	page := render(t, v)
+	g.Expect(strings.Index(page, form)).To(BeNumerically(">", strings.Index(page, `action="/v/TICKET/cancel"`)))
+	v.Framed = true
+	g.Expect(render(t, v)).To(ContainSubstring(`/wrong-number" target="_top"`), "the client's page takes the whole tab")
+	v.ReturnURL = ""
+	g.Expect(render(t, v)).NotTo(ContainSubstring("wrong-number"), "there is no way back")
+}
+
+// TestRender_makesTheOtherMessengerTheMainButton where this one cannot help.
+func TestRender_makesTheOtherMessengerTheMainButton(t *testing.T) {
+	for _, state := range []State{Ready, Opened, OtherNumber, Hidden} {
+		isMain := strings.Contains(render(t, fullView("en", state)), `<a class="button switch" href="/v/TICKET?method=TELEGRAM">`)
+		NewWithT(t).Expect(isMain).To(Equal(state == Hidden), "%s", state)
+	}
+}
+
+// TestRender_numbersStepsInOneWay, warns of what may still be done, and shows purpose and time.
+func TestRender_numbersStepsInOneWay(t *testing.T) {
+	g := NewWithT(t)
+	for _, state := range States() {
+		v := fullView("en", state)
+		page := render(t, v)
+		step := map[State]string{Ready: "Step 1 of 3", Opened: "Step 2 of 3", Seen: "Step 2 of 3", Confirm: "Step 2 of 3", Digits: "Step 3 of 3"}[state]
+		g.Expect(strings.Count(page, " of 3<")).To(Equal(min(1, len(step))), "%s", state)
+		g.Expect(page).To(ContainSubstring(step), "%s", state)
+		warning := "Then close it and send nothing"
+		switch state {
+		case Seen, Confirm, ContactRefused:
+			warning = "do nothing more in the chat"
+		case Digits:
+			warning = "tell no one the digits"
+		case Verified, Declined, Canceled, Expired:
+			warning = "</div></main>"
+		}
+		g.Expect(page).To(ContainSubstring(warning), "%s", state)
+		g.Expect(page).To(ContainSubstring(`<p class="purpose">Purpose: <bdi>Sign in</bdi></p></header>`))
+		g.Expect(strings.Contains(page, `<span id="left"`)).To(Equal(!v.isFinal() && state != Unavailable), "%s", state)
+	}
+	v := fullView("en", Ready)
+	v.Purpose = ""
+	g.Expect(render(t, v)).NotTo(ContainSubstring("Purpose"))
+}
+
+// TestRender_showsTheTimeLeft in whole minutes, and never more than there is.
+func TestRender_showsTheTimeLeft(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		10 * time.Minute: ">Time left: 10 min<", 10*time.Minute - 1: ">Time left: 9 min<", time.Minute: ">Time left: 1 min<",
+		time.Minute - 1: ">Less than a minute left<", -time.Second: ">Less than a minute left<",
+	} {
+		v := fullView("en", Ready)
+		v.TimeLeft = left
+		NewWithT(t).Expect(render(t, v)).To(ContainSubstring(want), left.String())
+	}
+	page := render(t, fullView("en", Digits))
+	NewWithT(t).Expect(page).To(ContainSubstring(`data-last="Less than a minute left" hidden>`), "a page that does not load itself counts by its script")
+	NewWithT(t).Expect(page).NotTo(MatchRegexp(`id="left"[^>]*(role|aria-live)`), "nothing of it is read out")
 }
 
 // TestDigitsPattern_takesWhatIsACode as far as browsers are to decide that.
@@ -272,7 +370,7 @@ func checkSafe(t testing.TB, page string) {
 	visitElements(document, func(n *html.Node) {
 		allowed := []string{
 			"html", "head", "meta", "link", "title", "style", "body", "header", "main", "footer", "p", "bdi", "h1", "ol", "li", "strong", "a",
-			"figure", "img", "figcaption", "noscript", "script", "form", "label", "input", "button",
+			"figure", "img", "div", "span", "h2", "figcaption", "noscript", "script", "form", "label", "input", "button",
 		}
 		if !slices.Contains(allowed, n.Data) {
 			t.Errorf("an element %s", n.Data)
