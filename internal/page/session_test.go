@@ -156,6 +156,19 @@ func TestSession_returnLinkLeadsBack(t *testing.T) {
 	s.Expect(p.stored()).To(Equal(before), "no GET writes")
 }
 
+// TestSession_scannedByAPhone: who scanned the QR code of another screen did not start on the phone.
+func TestSession_scannedByAPhone(t *testing.T) {
+	s := newSite(t)
+	p := s.startSession()
+	scanned := "?method=WHATSAPP&scanned"
+	s.Expect(s.get(p.url + scanned)).To(And(ContainSubstring("Enter them where you started."), ContainSubstring("?method=TELEGRAM&amp;scanned")))
+	p.prove(verification.WhatsApp)
+	s.Expect(s.get(p.url + scanned)).To(And(ContainSubstring("in the browser where you started"), ContainSubstring(`/confirm?scanned"`)))
+	s.Expect(s.get(p.url)).To(And(ContainSubstring("enter them here"), ContainSubstring(`/confirm"`)))
+	_, body := s.post(p.url+"/confirm?scanned", "code="+p.wrongDigits())
+	s.Expect(body).To(And(ContainSubstring("These digits are wrong."), ContainSubstring("in the browser where you started")))
+}
+
 func firstOf[A, B any](a A, _ B) A { return a }
 
 // TestSession_linkOfTheChatLeadsBack: the chat does not know the code of the request after a tap or a contact, so its link has another ticket.
@@ -176,6 +189,8 @@ func TestSession_linkOfTheChatLeadsBack(t *testing.T) {
 	p.Expect(response.Header.Get("Location")).To(Equal(strings.TrimPrefix(link, p.server.URL)), "in another one")
 	shown := p.get(link)
 	p.Expect(shown).To(And(ContainSubstring(`data-state="digits"`), Not(ContainSubstring("https://wa.me/")), Not(ContainSubstring(code))))
+	p.Expect(shown).To(ContainSubstring("in the browser where you started"))
+	p.Expect(p.get(link, "Cookie", p.mark)).To(ContainSubstring("enter them here"))
 	response, _ = p.post(link+"/confirm", url.Values{"code": {digits}}.Encode())
 	p.Expect(response.Header.Get("Location")).To(Equal(p.target(code)))
 

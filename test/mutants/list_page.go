@@ -79,7 +79,7 @@ var pageMutants = []Mutant{
 	},
 	{
 		Name: "page-forms-of-other-sites", Promise: "proof.md 17: page: clickjacking and forms of others do nothing",
-		Symbol: "page.(*Handler).admitForm", Old: "err != nil", New: "err != nil && v.request.ID == \"\"",
+		Symbol: "page.(*Handler).isOfOwnPage", Old: "err != nil", New: "err != nil && v.request.ID == \"\"",
 		Suite: "page", Test: "TestSession_formsOfOtherSites",
 	},
 	{

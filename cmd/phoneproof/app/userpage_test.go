@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/makiuchi-d/gozxing"
 	"github.com/makiuchi-d/gozxing/qrcode"
@@ -140,6 +141,22 @@ func TestUserPage_leadsToAVerifiedNumber(t *testing.T) {
 	b.Expect(b.TakeProblems()).To(BeEmpty())
 }
 
+// TestUserPage_leadsBackFromAWrongNumber by a form, whose redirect the policy of the page allows. Its script counts the minutes until then.
+func TestUserPage_leadsBackFromAWrongNumber(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	p := openTab(t).openUserPage(d, nil)
+	p.AwaitText("h1", Equal("Verify your phone number"))
+	p.AwaitText("#left", Equal("Time left: 9 min"))
+	p.Eval(`document.getElementById("left").dataset.end = Date.now() + 59000; 0`)
+	p.AwaitText("#left", Equal("Less than a minute left"))
+	p.TabTo(".plain")
+	p.PressKey("Enter")
+	p.AwaitLocation(And(HavePrefix(d.page+"/?order=7&requestId="), HaveSuffix("&status=PENDING")))
+	p.Expect(d.status(p.id, "0s")).To(HaveKeyWithValue("hint", "NUMBER_WRONG"))
+	p.TakeProblems() // of the dev page, which has no icon
+}
+
 func TestUserPage_changesToTheOtherMessenger(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)
@@ -198,7 +215,8 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 		v := &view.View{
 			Language: language, State: view.State(state), DisplayName: "Ada's Bookshop", MaskedNumber: "+49*********78",
 			Method: verification.WhatsApp, Others: []view.Choice{{Method: verification.Telegram, URL: "/v/x"}},
-			Link: "https://wa.me/1", QR: "https://wa.me/1", PageURL: r.URL.Path,
+			Link: "https://wa.me/1", QR: "https://wa.me/" + strings.Repeat("1", 480), PageURL: r.URL.Path,
+			Purpose: "Sign in to your account", TimeLeft: 9 * time.Minute,
 			ConfirmLabel: "Confirm", NotMeLabel: "Not me", Accent: "#fbbf24", OnAccent: "#000000",
 		}
 		if state != string(view.Verified) {
@@ -234,19 +252,32 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 				p.Expect(os.WriteFile(filepath.Join(dir, string(state)+".png"), p.inFewColors(p.TakeScreenshot()), 0o600)).To(Succeed())
 			}
 		}
-		for _, state := range []view.State{view.Ready, view.Confirm, view.Unavailable, view.Expired} {
+		for _, state := range []view.State{view.Ready, view.Hidden, view.Confirm, view.Unavailable, view.Expired} {
 			p.judgeView(server.URL, language, string(state), "?session")
 		}
 		for _, variant := range []string{"?problem=wrong-digits", "?problem=not-digits", "?problem=not-checked", "?elsewhere"} {
 			p.judgeView(server.URL, language, string(view.Digits), variant)
 		}
 	}
+	for _, language := range view.Languages() {
+		for _, state := range []view.State{view.OtherNumber, view.TextRefused, view.NoQuestion} { // the longest ones
+			p.openView(server.URL, language, string(state), "?session")
+		}
+	}
+}
+
+// openView opens a view in a state. On a large screen nothing of it is below the fold.
+func (p *userPage) openView(server, language, state, variant string) {
+	p.t.Helper()
+	p.Open(fmt.Sprintf("%s/v/%s/%s%s", server, language, state, variant))
+	p.Await("document.readyState === 'complete' && location.search === '"+variant+"' ? document.body.dataset.state : ''", Equal(state))
+	p.Resize(1280, 800)
+	p.Expect(p.Eval(`document.documentElement.scrollHeight`)).To(BeNumerically("<=", 800), "%s %s%s", language, state, variant)
 }
 
 // judgeView opens a view in a state, and judges it.
 func (p *userPage) judgeView(server, language, state, variant string) {
 	p.t.Helper()
-	p.Open(fmt.Sprintf("%s/v/%s/%s%s", server, language, state, variant))
-	p.Await("document.readyState === 'complete' && location.search === '"+variant+"' ? document.body.dataset.state : ''", Equal(state))
+	p.openView(server, language, state, variant)
 	p.judgePage(language + " " + state + variant)
 }

@@ -30,21 +30,23 @@ type site struct {
 
 // session is what the website knows of a browser.
 type session struct {
-	request string // requestId of init; it is in no form and comes from no URL
-	number  string // once it is verified
+	request     string // requestId of init; it is in no form and comes from no URL
+	typed, page string // the number that is to be verified, and where
+	number      string // once it is verified
 }
 
-// start begins a verification in a new session, and sends the visitor to the page of PhoneProof.
+// start begins a verification in a new session, whose visitor sees the whole number once more beside the way to the page of PhoneProof.
 func (s *site) start(w http.ResponseWriter, r *http.Request) {
+	number := r.PostFormValue("number")
 	begun, err := s.call(r.Context(), http.MethodPost, "init", map[string]string{
-		"phoneNumber": r.PostFormValue("number"), "assurance": "SESSION", "purpose": "sign-in", "returnURL": s.origin + "/return",
+		"phoneNumber": number, "assurance": "SESSION", "purpose": "sign-in", "returnURL": s.origin + "/return",
 	})
 	if err != nil || begun.RequestID == "" {
 		show(w, http.StatusBadRequest, begun.text())
 		return
 	}
-	s.setSession(w, rand.Text(), session{request: begun.RequestID})
-	http.Redirect(w, r, begun.PageURL, http.StatusSeeOther)
+	s.setSession(w, rand.Text(), session{request: begun.RequestID, typed: number, page: begun.PageURL})
+	http.Redirect(w, r, "/me", http.StatusSeeOther)
 }
 
 // comeBack takes the code that the page of PhoneProof brings. It does not count in a browser whose session did not begin that request.
@@ -95,13 +97,17 @@ func (s *site) ownForms(next http.Handler) http.Handler {
 	})
 }
 
-// me shows who is verified.
+// me shows who is verified, or which number is to be, beside the link to its page: that one shows two digits.
 func (s *site) me(w http.ResponseWriter, r *http.Request) {
-	if _, own := s.sessionOf(r); own.number != "" {
+	_, own := s.sessionOf(r)
+	switch {
+	case own.number != "":
 		show(w, http.StatusOK, "Verified: "+own.number)
-		return
+	case own.page != "":
+		showWith(w, http.StatusUnauthorized, "Not verified. Your number: "+own.typed, `<p><a href="`+html.EscapeString(own.page)+`">Verify it</a></p>`)
+	default:
+		show(w, http.StatusUnauthorized, "Not verified.")
 	}
-	show(w, http.StatusUnauthorized, "Not verified.")
 }
 
 const forms = `<form method="post" action="/start"><label>Phone number <input name="number" type="tel"></label>
@@ -109,11 +115,14 @@ const forms = `<form method="post" action="/start"><label>Phone number <input na
 <form method="post" action="/digits"><label>Digits from the chat
 <input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>`
 
-func show(w http.ResponseWriter, status int, message string) {
+func show(w http.ResponseWriter, status int, message string) { showWith(w, status, message, "") }
+
+// showWith shows more below the message, which is HTML.
+func showWith(w http.ResponseWriter, status int, message, more string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "strict-origin") // the address may hold a code; with no-referrer Origin would be null
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `<!doctype html><title>Shop</title><p>%s</p>%s`, html.EscapeString(message), forms)
+	fmt.Fprintf(w, `<!doctype html><title>Shop</title><p>%s</p>%s%s`, html.EscapeString(message), more, forms)
 }
 
 // answer has the fields of all answers that are used.

@@ -10,14 +10,16 @@ const cookieName = origin.startsWith('https:') ? '__Host-session' : 'session'
 const sessions = new Map() // what the website knows of each browser, by the value of its cookie
 
 const routes = {
-  async 'GET /me'({ number }) {
-    return number ? { status: 200, message: `Verified: ${number}` } : { status: 401, message: 'Not verified.' }
+  async 'GET /me'({ number, typed, page }) {
+    if (number) return { status: 200, message: `Verified: ${number}` }
+    return { status: 401, message: typed ? `Not verified. Your number: ${typed}` : 'Not verified.', page } // which shows two of its digits
   },
   async 'POST /start'(_, form) {
-    const returnURL = `${origin}/return`
-    const begun = await call('init', { phoneNumber: form.get('number'), assurance: 'SESSION', purpose: 'sign-in', returnURL })
+    const [typed, returnURL] = [form.get('number'), `${origin}/return`]
+    const begun = await call('init', { phoneNumber: typed, assurance: 'SESSION', purpose: 'sign-in', returnURL })
     if (!begun.requestId) return { status: 400, message: text(begun) }
-    return { session: { request: begun.requestId }, location: begun.pageURL } // it is in no form and comes from no URL
+    // The request is in no form and comes from no URL. /me has the whole number beside the link to the page.
+    return { session: { request: begun.requestId, typed, page: begun.pageURL }, location: '/me' }
   },
   async 'GET /return'(session, query) { // a code does not count in a browser whose session did not begin that request
     if (!session.request || session.request !== query.get('requestId') || !query.get('code')) return { location: '/me' }
@@ -92,6 +94,9 @@ const server = createServer(async (request, response) => {
     headers['Set-Cookie'] = `${cookieName}=${value}; Path=/; HttpOnly; SameSite=Lax${origin.startsWith('https:') ? '; Secure' : ''}`
   }
   if (answer.location) response.writeHead(303, { ...headers, Location: answer.location }).end()
-  else response.writeHead(answer.status, headers).end(`<!doctype html><title>Shop</title><p>${escape(answer.message)}</p>${forms}`)
+  else {
+    const link = answer.page ? `<p><a href="${escape(answer.page)}">Verify it</a></p>` : ''
+    response.writeHead(answer.status, headers).end(`<!doctype html><title>Shop</title><p>${escape(answer.message)}</p>${link}${forms}`)
+  }
 })
 server.listen({ host: address.split(':')[0], port: Number(address.split(':')[1]) })

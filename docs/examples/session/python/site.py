@@ -51,11 +51,13 @@ def call(operation, body=None):
 
 class Site(BaseHTTPRequestHandler):
     def start(self, _, form):
-        begun = call("init", {"phoneNumber": form.get("number", ""), "assurance": "SESSION", "purpose": "sign-in",
+        typed = form.get("number", "")
+        begun = call("init", {"phoneNumber": typed, "assurance": "SESSION", "purpose": "sign-in",
                               "returnURL": f"{ORIGIN}/return"})
         if "requestId" not in begun:
             return self.show(400, text(begun))
-        self.redirect(begun["pageURL"], {"request": begun["requestId"]})  # it is in no form and comes from no URL
+        # The request is in no form and comes from no URL. /me has the whole number beside the link to the page.
+        self.redirect("/me", {"request": begun["requestId"], "typed": typed, "page": begun["pageURL"]})
 
     def come_back(self, session, query):  # a code does not count in a browser whose session did not begin that request
         if "request" not in session or session["request"] != query.get("requestId") or "code" not in query:
@@ -80,7 +82,10 @@ class Site(BaseHTTPRequestHandler):
     def me(self, session, _):
         if "number" in session:
             return self.show(200, "Verified: " + session["number"])
-        self.show(401, "Not verified.")
+        if "page" not in session:
+            return self.show(401, "Not verified.")
+        link = f'<p><a href="{html.escape(session["page"])}">Verify it</a></p>'  # the page shows two digits of the number
+        self.show(401, "Not verified. Your number: " + session["typed"], link)
 
     def do_GET(self):
         path, _, query = self.path.partition("?")
@@ -115,8 +120,8 @@ class Site(BaseHTTPRequestHandler):
             self.send_header("Set-Cookie", f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax{secure}")
         self.end_headers()
 
-    def show(self, status, message):
-        body = f"<!doctype html><title>Shop</title><p>{html.escape(message)}</p>{FORMS}".encode()
+    def show(self, status, message, more=""):
+        body = f"<!doctype html><title>Shop</title><p>{html.escape(message)}</p>{more}{FORMS}".encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
