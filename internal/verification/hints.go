@@ -113,7 +113,7 @@ func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) 
 // RecordWrongNumber adds HintNumberWrong to a pending request, unless a message came that may still verify it. It makes no event due, and
 // everything else about the request stays as it is. If nothing changes it is ErrUnchanged.
 func (r *Request) RecordWrongNumber(now time.Time) error {
-	if r.Phase != Pending || r.IsProven() || !now.Before(r.EndsAt()) {
+	if r.Phase != Pending || !now.Before(r.EndsAt()) {
 		return ErrUnchanged
 	}
 	switch r.lastHint().Kind {
