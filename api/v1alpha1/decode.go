@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -51,15 +52,18 @@ func decodeStrict(data []byte, kind string, into any) error {
 		return err
 	}
 	var object map[string]any
-	if err := json.Unmarshal(asJSON, &object); err != nil {
-		return fmt.Errorf("parse document: %w", err)
+	if json.Unmarshal(asJSON, &object) != nil {
+		return errors.New("the document must be a map with apiVersion, kind, metadata and spec")
 	}
 	if object["apiVersion"] != GroupVersion.String() || object["kind"] != kind {
 		return fmt.Errorf("apiVersion and kind must be %s and %s", GroupVersion, kind)
 	}
 	strict, err := kjson.UnmarshalStrict(asJSON, into)
 	if err != nil {
-		return fmt.Errorf("decode %s: %w", kind, err)
+		if wrong := findWrongTypes(nil, object, reflect.TypeOf(into)); len(wrong) > 0 {
+			return errors.Join(wrong...)
+		}
+		return err //nolint:wrapcheck // the callers say what was decoded
 	}
 	errs := strict
 	for _, e := range findEmptyTexts(field.NewPath("spec"), object["spec"]) {

@@ -41,12 +41,39 @@ func TestDecodeProject_refuses(t *testing.T) {
 		head + "spec: {projectID: ''}\n":       "spec.projectID: Invalid value: \"\": must not be empty; remove the field",
 		head + "spec: [\n":                     "yaml",
 		head + "spec: {a: *nothing}\n":         "yaml",
-		"- a\n- b\n":                           "cannot unmarshal array",
+		"- a\n- b\n":                           "the document must be a map",
 		head + "spec: {server: {replicas: a}}": "spec.server.replicas",
 	} {
 		_, err := v1alpha1.DecodeProject([]byte(text))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(message)), text)
 	}
+}
+
+// TestDecodeProject_names_the_field_of_a_wrong_type without the value, which may be a secret.
+func TestDecodeProject_names_the_field_of_a_wrong_type(t *testing.T) {
+	for spec, message := range map[string]string{
+		"{whatsapp: {phoneNumber: +4915112345670}}":     "spec.whatsapp.phoneNumber: must be a text, and YAML reads a number: put it in quotes",
+		"{whatsapp: {phoneNumberID: 1e5}}":              "spec.whatsapp.phoneNumberID: must be a text, and YAML reads a number: put it in quotes",
+		"{displayName: yes}":                            "spec.displayName: must be a text, and YAML reads true or false (yes, no, on and off mean that, too): put it in quotes",
+		"{request: {ttl: 600}}":                         "spec.request.ttl: must be a text, and YAML reads a number: put it in quotes",
+		"{suspend: 'true'}":                             "spec.suspend: must be true or false, and YAML reads a text",
+		"{server: {replicas: 1.5}}":                     "spec.server.replicas: must be a whole number of ordinary size, and YAML reads a number",
+		"{server: {replicas: 1e12}}":                    "spec.server.replicas: must be a whole number of ordinary size, and YAML reads a number",
+		"{webhook: [url]}":                              "spec.webhook: must be a map, and YAML reads a list",
+		"{webhook: https://shop.example.com}":           "spec.webhook: must be a map, and YAML reads a text",
+		"{apiKeys: {name: a}}":                          "spec.apiKeys: must be a list, and YAML reads a map",
+		"{apiKeys: [{name: a, secretRef: s3cret}]}":     "spec.apiKeys[0].secretRef: must be a map, and YAML reads a text",
+		"{apiKeys: [{name: [a]}]}":                      "spec.apiKeys[0].name: must be a text, and YAML reads a list",
+		"{apiKeys: [{name: a, expiresAt: 20270101}]}":   "spec.apiKeys[0].expiresAt: cannot be read as a time",
+		"{expose: {service: {annotations: {a: true}}}}": "spec.expose.service.annotations[a]: must be a text, and YAML reads true or false (yes, no, on and off mean that, too): put it in quotes",
+	} {
+		_, err := v1alpha1.DecodeProject([]byte(head + "spec: " + spec))
+		NewWithT(t).Expect(err).To(MatchError("decode VerificationProject: "+message), spec)
+	}
+	_, err := v1alpha1.DecodeProject([]byte(head + "spec: {displayName: 1, telegram: {botUsername: no}}"))
+	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("spec.displayName: "), ContainSubstring("spec.telegram.botUsername: "))))
+	_, err = v1alpha1.DecodeProject([]byte(head + "spec: {displayName: null, webhook: }"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "null is not set, as for the API server")
 }
 
 func FuzzDecodeProject(f *testing.F) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
@@ -29,7 +31,7 @@ import (
 type Options struct {
 	// ProjectFile is the VerificationProject to serve; empty for a made-up one.
 	ProjectFile string
-	// SecretsDir holds the secrets of ProjectFile, as SECRET/KEY; empty to make them up.
+	// SecretsDir holds secrets of ProjectFile, as SECRET/KEY; those that it has not are made up.
 	SecretsDir string
 
 	api, page, health address
@@ -39,7 +41,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ProjectFile, "project-file", "", "the VerificationProject to serve, as a YAML file; empty for a made-up one")
 	flags.StringVar(&o.SecretsDir, "secrets-dir", "",
-		"the folder with the files of the project's secrets, as SECRET/KEY; empty to make them up")
+		"the folder with the files of the project's secrets, as SECRET/KEY; those that it has not are made up")
 	o.api = address{flag: "bind-address", text: "127.0.0.1:8080"}
 	o.page = address{flag: "simulator-bind-address", text: "127.0.0.1:8090"}
 	o.health = address{flag: "health-bind-address", text: "127.0.0.1:8081"}
@@ -72,25 +74,27 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 		defer listener.Close() //nolint:errcheck // the server behind it has closed it, unless it did not begin
 		listeners = append(listeners, listener)
 	}
-	made, err := o.findFiles()
+	files, err := o.findFiles()
 	if err != nil {
 		return fmt.Errorf("prepare project files: %w", err)
 	}
-	defer made.removeMadeUp()
+	defer files.removeTemporary()
 	log := dependencies.Log
-	source, err := settings.NewFile(made.project, made.secrets, clock.RealClock{}, log.WithName("settings"))
+	source, err := settings.NewFileWithSpare(files.project, files.given, files.madeUp, clock.RealClock{}, log.WithName("settings"))
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
+	requests := memory.NewBackend(memory.Options{})
 	d := &process{apiURL: o.api.url(), log: log, source: source}
 	d.sim = simulator.New(simulator.Options{
 		WebhookSecret: d.webhookSecret, Redirect: d.redirectCallback, Log: log.WithName("simulator"),
-		Backend: &simulator.Backend{URL: o.api.url(), Key: made.readKey},
+		Backend: &simulator.Backend{URL: o.api.url(), Key: files.readPageKey}, ResetLimits: requests.ForgetLimits,
 	})
-	d.onStart = func(s *settings.Settings) { o.printInstructions(out, s, made) }
+	d.onStart = func(s *settings.Settings) { o.printInstructions(out, s, &files) }
 	dependencies.Settings = source
 	dependencies.NewGuard = webhook.NewDevGuard // its receivers are on loopback
-	dependencies.WrapHandler = onlyLoopback
+	dependencies.WrapHandler = func(next http.Handler) http.Handler { return onlyLoopback(d.sim.WrapAPI(next)) }
+	dependencies.Memory, dependencies.PhoneURL = requests, o.page.url()+"/"
 	dependencies.Listener, dependencies.HealthListener = listeners[0], listeners[2]
 	dependencies.Runnables = []manager.Runnable{
 		simulator.NewServer(onlyLoopback(d.sim), listeners[1], log), d.sim, manager.RunnableFunc(d.followAccounts),

@@ -2,14 +2,17 @@ package dev
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/messenger"
@@ -44,205 +47,202 @@ spec:
     perPhoneNumber: {requests: 100, period: 1m}
 `
 
-// projectFiles are the project's files, those that were made up in a folder of their own.
+// projectFiles are the project's file and the folders of its secrets.
 type projectFiles struct {
-	project, secrets string
-	keyFile          string // of the API key to begin with; empty if the project has none that may do both
-	madeUp           string
+	project string
+	// given is the folder that the user gave, which is never written to, and madeUp the one of what it has not. Without a given one both
+	// are the same.
+	given, madeUp string
+	temporary     string // is removed at the end
+	keys          []verifyv1.APIKey
+	made          []madeUpSecret
 }
 
-func (f projectFiles) removeMadeUp() {
-	if f.madeUp != "" {
-		_ = os.RemoveAll(f.madeUp) // it is in the folder for temporary files
+// madeUpSecret is a secret that the user did not give.
+type madeUpSecret struct {
+	field string
+	ref   verifyv1.SecretKeyRef
+}
+
+// isPageKey reports whether a key can do what the page and the printed lines do: start verifications of any number, and read them.
+func isPageKey(k verifyv1.APIKey) bool {
+	scopes := k.EffectiveScopes()
+	return !k.IsTest() && slices.Contains(scopes, verifyv1.ScopeInit) && slices.Contains(scopes, verifyv1.ScopeStatus)
+}
+
+func (f *projectFiles) removeTemporary() { _ = os.RemoveAll(f.temporary) } // it is in the folder for temporary files
+
+func (f *projectFiles) isMadeUp(ref verifyv1.SecretKeyRef) bool {
+	return slices.ContainsFunc(f.made, func(m madeUpSecret) bool { return m.ref == ref })
+}
+
+// fileOf returns the file of a secret.
+func (f *projectFiles) fileOf(ref verifyv1.SecretKeyRef) string {
+	if f.isMadeUp(ref) {
+		return filepath.Join(f.madeUp, ref.Name, ref.Key)
 	}
+	return filepath.Join(f.given, ref.Name, ref.Key)
 }
 
-// readKey returns the API key; nothing if it cannot be read.
-func (f projectFiles) readKey() string {
-	content, err := os.ReadFile(f.keyFile)
+// read returns a secret; nothing if it cannot be read.
+func (f *projectFiles) read(ref verifyv1.SecretKeyRef) string {
+	content, err := os.ReadFile(f.fileOf(ref))
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(content))
 }
 
-func (f projectFiles) secretFile(name, key string) string { return filepath.Join(f.secrets, name, key) }
+// hasPageKey reports whether the first key is one of isPageKey.
+func (f *projectFiles) hasPageKey() bool { return len(f.keys) > 0 && isPageKey(f.keys[0]) }
+
+// readPageKey returns the API key that the page uses; nothing without one.
+func (f *projectFiles) readPageKey() string {
+	if !f.hasPageKey() {
+		return ""
+	}
+	return f.read(f.keys[0].SecretRef)
+}
 
 // findFiles returns the project's files, and makes up what was not given.
-func (o *Options) findFiles() (projectFiles, error) {
-	f := projectFiles{project: o.ProjectFile, secrets: o.SecretsDir}
-	if f.project == "" && f.secrets != "" {
+func (o *Options) findFiles() (f projectFiles, err error) {
+	f = projectFiles{project: o.ProjectFile, given: o.SecretsDir}
+	if f.project == "" && f.given != "" {
 		return f, errors.New("--secrets-dir needs --project-file")
 	}
-	if f.secrets != "" {
-		if err := server.CheckSecretsDir(f.secrets); err != nil {
+	if f.given != "" {
+		if err := server.CheckSecretsDir(f.given); err != nil {
 			return f, err
 		}
 	}
-	var err error
-	if f.secrets == "" {
-		if f.madeUp, err = os.MkdirTemp("", "phoneproof-dev-"); err != nil {
-			return f, fmt.Errorf("make a folder for secrets: %w", err)
-		}
-		f.secrets = filepath.Join(f.madeUp, "secrets")
+	if f.temporary, err = os.MkdirTemp("", "phoneproof-dev-"); err != nil {
+		return f, fmt.Errorf("make a temporary folder: %w", err)
 	}
 	if f.project == "" {
-		f.project = filepath.Join(f.madeUp, "project.yaml")
+		f.project = filepath.Join(f.temporary, "project.yaml")
 		if err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600); err != nil {
 			err = fmt.Errorf("write the project file: %w", err)
 		}
 	}
 	if err == nil {
+		f.madeUp = chooseFolder(o.ProjectFile, f.temporary)
+		if f.given == "" {
+			f.given = f.madeUp
+		}
 		err = f.makeUpMissing()
 	}
 	if err != nil {
-		f.removeMadeUp()
+		f.removeTemporary()
 	}
 	return f, err
 }
 
-// makeUpMissing reads the project, makes its secrets up if there are none, and finds an API key to begin with.
+// chooseFolder returns the folder of a project's made-up secrets, which are the same at the next start: one in the user's cache, or the
+// other one without any.
+func chooseFolder(project, other string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return other
+	}
+	name := "made-up"
+	if project != "" {
+		if absolute, err := filepath.Abs(project); err == nil {
+			project = absolute
+		}
+		sum := sha256.Sum256([]byte(project))
+		name = hex.EncodeToString(sum[:8])
+	}
+	folder := filepath.Join(cache, "phoneproof", "dev", name)
+	if os.MkdirAll(folder, 0o700) != nil {
+		return other
+	}
+	return folder
+}
+
+// makeUpMissing reads the project, makes up the secrets that were not given, and finds the API keys, first one to begin with.
 func (f *projectFiles) makeUpMissing() error {
 	content, err := os.ReadFile(f.project)
 	if err != nil {
 		return fmt.Errorf("read the project file: %w", err)
 	}
 	project, err := verifyv1.DecodeProject(content)
-	if err != nil {
+	if err == nil {
+		project.Default()
+	}
+	if err != nil || len(project.Validate()) > 0 {
 		return nil //nolint:nilerr // the server reports what is wrong, without its values
 	}
-	for i := range project.Spec.APIKeys {
-		k := &project.Spec.APIKeys[i]
-		scopes := k.EffectiveScopes()
-		if f.keyFile == "" && slices.Contains(scopes, verifyv1.ScopeInit) && slices.Contains(scopes, verifyv1.ScopeStatus) {
-			f.keyFile = f.secretFile(k.SecretRef.Name, k.SecretRef.Key)
-		}
-	}
-	if f.madeUp == "" {
-		return nil
+	f.keys = project.Spec.APIKeys
+	if i := slices.IndexFunc(f.keys, isPageKey); i > 0 {
+		f.keys = slices.Concat(f.keys[i:i+1], f.keys[:i], f.keys[i+1:])
 	}
 	return f.makeUp(&project.Spec)
 }
 
-// makeUp writes a secret for every place of the project that refers to one.
+// makeUp writes a secret for every place of the project that refers to one that was not given.
 func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 	var errs []error
 	for i := range spec.APIKeys {
-		key, err := settings.NewAPIKey(rand.Reader)
-		errs = append(errs, err, f.writeSecret(spec.APIKeys[i].SecretRef, key))
+		key := &spec.APIKeys[i]
+		errs = append(errs, f.makeUpSecret("spec.apiKeys["+key.Name+"].secretRef", &key.SecretRef, settings.NewAPIKey))
 	}
 	if w := spec.Webhook; w != nil {
-		for _, ref := range []*verifyv1.SecretKeyRef{w.SecretRef, w.PreviousSecretRef, w.TestSecretRef} {
-			if ref != nil {
-				errs = append(errs, f.writeSecret(*ref, rand.Text()+rand.Text()))
-			}
-		}
+		errs = append(errs, f.makeUpSecret("spec.webhook.secretRef", w.SecretRef, settings.NewWebhookSecret),
+			f.makeUpSecret("spec.webhook.previousSecretRef", w.PreviousSecretRef, settings.NewWebhookSecret),
+			f.makeUpSecret("spec.webhook.testSecretRef", w.TestSecretRef, settings.NewWebhookSecret))
 	}
-	if w := spec.WhatsApp; w != nil {
-		credential := messenger.SimulatorPrefix + strings.TrimPrefix(w.PhoneNumber, "+")
-		errs = append(errs, f.writeSecret(w.AccessTokenSecretRef, credential), f.writeSecret(w.AppSecretRef, credential))
+	// An account of real and simulated credentials would not work, and be reported for that alone.
+	if w := spec.WhatsApp; w != nil && !f.isReal(w.AccessTokenSecretRef) && !f.isReal(w.AppSecretRef) {
+		credential := simulated(strings.TrimPrefix(w.PhoneNumber, "+"))
+		errs = append(errs, f.makeUpSecret("spec.whatsapp.accessTokenSecretRef", &w.AccessTokenSecretRef, credential),
+			f.makeUpSecret("spec.whatsapp.appSecretRef", &w.AppSecretRef, credential))
 	}
 	if t := spec.Telegram; t != nil {
-		errs = append(errs, f.writeSecret(t.BotTokenSecretRef, messenger.SimulatorPrefix+t.BotUsername))
+		errs = append(errs, f.makeUpSecret("spec.telegram.botTokenSecretRef", &t.BotTokenSecretRef, simulated(t.BotUsername)))
 	}
 	return errors.Join(errs...)
 }
 
-// writeSecret writes a secret. The names are not validated yet, so they are kept from leading out of the folder.
-func (f *projectFiles) writeSecret(ref verifyv1.SecretKeyRef, value string) error {
-	root, err := os.OpenRoot(f.madeUp)
-	if err != nil {
-		return fmt.Errorf("open the folder for secrets: %w", err)
+// simulated returns what makes up the credential of a simulated account.
+func simulated(account string) func(io.Reader) (string, error) {
+	return func(io.Reader) (string, error) { return messenger.SimulatorPrefix + account, nil }
+}
+
+// isGiven reports whether the user gave a secret.
+func (f *projectFiles) isGiven(ref verifyv1.SecretKeyRef) bool {
+	if f.given == f.madeUp {
+		return false
 	}
-	defer root.Close() //nolint:errcheck // nothing was written to it itself
-	path := filepath.Join(filepath.Base(f.secrets), ref.Name, ref.Key)
-	if err := root.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	_, err := os.Stat(filepath.Join(f.given, ref.Name, ref.Key))
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+}
+
+// isReal reports whether the user gave a credential that is not the simulator's.
+func (f *projectFiles) isReal(ref verifyv1.SecretKeyRef) bool {
+	return f.isGiven(ref) && !messenger.Simulated(f.read(ref))
+}
+
+// makeUpSecret writes a secret that was not given. The one of an earlier start stays, if it still is what the project needs.
+func (f *projectFiles) makeUpSecret(field string, where *verifyv1.SecretKeyRef, newValue func(io.Reader) (string, error)) error {
+	if where == nil || f.isGiven(*where) {
+		return nil
+	}
+	ref := *where
+	value, err := newValue(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make up secret %s: %w", ref.Name, err)
+	}
+	f.made = append(f.made, madeUpSecret{field, ref})
+	kind, _, _ := strings.Cut(value, "_")
+	if before := f.read(ref); before == value || !messenger.Simulated(value) && strings.HasPrefix(before, kind+"_") {
+		return nil
+	}
+	path := f.fileOf(ref)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make a folder for secret %s: %w", ref.Name, err)
 	}
-	if err := root.WriteFile(path, []byte(value), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
 		return fmt.Errorf("write secret %s: %w", ref.Name, err)
 	}
 	return nil
-}
-
-// printInstructions says where everything is and how to begin.
-func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f projectFiles) {
-	key := f.readKey()
-	if f.madeUp == "" {
-		key = "$(cat '" + f.keyFile + "')"
-	}
-	method, user := "WHATSAPP", "+4915112345678"
-	if s.WhatsApp == nil {
-		method = "TELEGRAM"
-	}
-	fmt.Fprintf(out, `PhoneProof dev: project %s, everything in memory, every messenger simulated.
-
-  Page      %s/          play the phones, see the webhooks
-  API       %s
-  API key   %s
-  Receiver  %s/receiver  %s
-
-Try it:
-
-  curl -sS %s/api/verify/init -H "Authorization: Bearer %s" \
-    -H 'Content-Type: application/json' -d '{"phoneNumber": "%s", "method": "%s"}'
-
-  # then, with the link and the requestId of the answer: the user taps it and sends the text
-  curl -sS %s/sim/users/%s/send -H 'Content-Type: application/json' -d '{"link": "LINK"}'
-
-  curl -sS "%s/api/verify/status?id=REQUEST_ID&wait=20s" -H "Authorization: Bearer %s"
-
-`, s.Project, o.page.url(), o.api.url(), key, o.page.url(), o.aboutReceiver(s),
-		o.api.url(), key, user, method, o.page.url(), user, o.api.url(), key)
-	for _, warning := range o.listWarnings(s, f) {
-		fmt.Fprintln(out, "WARNING: "+warning)
-	}
-}
-
-func (o *Options) aboutReceiver(s *settings.Settings) string {
-	switch {
-	case s.Webhook == nil:
-		return "(the project has no spec.webhook)"
-	case s.Webhook.URL != o.page.url()+"/receiver":
-		return "(set spec.webhook.url to it to see the events here)"
-	case !s.Webhook.Signed:
-		return "takes the project's events, which are not signed"
-	default:
-		return "takes the project's events and checks their signatures"
-	}
-}
-
-// listWarnings say what of the project does not work here.
-func (o *Options) listWarnings(s *settings.Settings, f projectFiles) []string {
-	var all []string
-	const unsimulated = "'s credentials do not begin with sim_, so it does not work here: nothing goes to real platforms from dev"
-	if s.WhatsApp != nil && !s.WhatsApp.Simulated {
-		all = append(all, "spec.whatsapp"+unsimulated)
-	}
-	if s.Telegram != nil && !s.Telegram.Simulated {
-		all = append(all, "spec.telegram"+unsimulated)
-	}
-	if f.keyFile == "" {
-		all = append(all, "no API key of the project has both scopes, so the page cannot start verifications")
-	}
-	if s.Webhook != nil {
-		if to, err := url.Parse(s.Webhook.URL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
-			all = append(all, "spec.webhook.url is not on this machine, so no events are sent: simulated ones must not leave it")
-		}
-	}
-	if s.Webhook != nil && s.Webhook.TestURL != "" {
-		if to, err := url.Parse(s.Webhook.TestURL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
-			all = append(all, "spec.webhook.testURL is not on this machine, so no events of test keys are sent")
-		}
-	}
-	if s.Webhook != nil && s.Webhook.TestUnsigned {
-		all = append(all, "spec.webhook.testURL is set without testSecretRef, so no events of test keys are sent")
-	}
-	if s.Database != nil {
-		all = append(all, "spec.storage is ignored: dev keeps requests in memory")
-	}
-	for _, p := range s.Problems {
-		all = append(all, p.String())
-	}
-	return all
 }

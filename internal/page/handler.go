@@ -45,6 +45,9 @@ type Options struct {
 	Service *verification.Service
 	// Link returns the link that opens the messenger with the code of a request, by its Method. Required.
 	Link func(*settings.Settings, *verification.Request, verification.Code) string
+	// PhoneURL is the page of simulated phones that the pages lead to, with the link behind #, and that they warn of; empty for the
+	// messengers.
+	PhoneURL string
 	// Draining returns a channel that is closed when the server of a request drains; nil for none.
 	Draining func(context.Context) <-chan struct{}
 	// Clock is the source of the time; nil for the real clock.
@@ -328,7 +331,7 @@ func (h *Handler) newView(v *visit, state view.State) *view.View {
 		Language: view.MatchLanguage(s.Page.Languages, v.request.Locale, v.r.Header.Get("Accept-Language")),
 		State:    state, DisplayName: s.DisplayName,
 		PageURL: v.path, Framed: len(s.Page.FrameAncestors) > 0, Accent: s.Page.AccentColor, OnAccent: s.Page.OnAccent,
-		Session: v.request.Terms.Level == verification.LevelSession, Test: v.request.Test,
+		Session: v.request.Terms.Level == verification.LevelSession, Test: v.request.Test, Simulated: h.PhoneURL != "",
 		FormTargets: formTargets(s.Page),
 	}
 	if h.logo.currentPicture() != nil {
@@ -374,9 +377,13 @@ func (h *Handler) addMessengers(v *visit, out *view.View) {
 	asked := *r
 	asked.Method = out.Method
 	out.Link = h.Link(s, &asked, v.code)
+	short := s.BaseURL + Prefix + v.ticket + "?method=" + string(out.Method) + "&" + scanned
+	if h.PhoneURL != "" {
+		out.Link, short = h.PhoneURL+"#"+out.Link, h.PhoneURL
+	}
 	out.QR = out.Link
 	if len(out.QR) > directQR {
-		out.QR = s.BaseURL + Prefix + v.ticket + "?method=" + string(out.Method) + "&" + scanned
+		out.QR = short
 	}
 }
 

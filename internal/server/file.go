@@ -10,7 +10,6 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -35,7 +34,7 @@ func (s *server) serveFile(ctx context.Context) error {
 			"and spec.storage.postgresql.uriSecretRef")
 	}
 	s.options.Store = StoreMemory
-	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
+	store := s.dependencies.Memory.Open(s.project.Name())
 	loop, err := s.newRequestLoop(ctx, store, func() bool { return true })
 	if err != nil {
 		return fmt.Errorf("create request loop: %w", err)

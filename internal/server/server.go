@@ -30,6 +30,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/page"
 	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/version"
@@ -57,6 +58,11 @@ type Dependencies struct {
 	ConnectionBudget int64
 	// WrapHandler wraps each handler of the server; nil for none.
 	WrapHandler func(http.Handler) http.Handler
+	// Memory holds requests that are kept in memory; nil for one of its own.
+	Memory *memory.Backend
+	// PhoneURL is the page of simulated phones that users' pages lead to in place of the messengers; empty for the messengers. It is no
+	// flag and no setting: whoever sets it learns the codes.
+	PhoneURL string
 	// Runnables run next to the server and end after it.
 	Runnables []manager.Runnable
 }
@@ -92,6 +98,9 @@ func (d Dependencies) withDefaults() Dependencies {
 	}
 	if d.ConnectionBudget == 0 {
 		d.ConnectionBudget = boundedhttp.Budget()
+	}
+	if d.Memory == nil {
+		d.Memory = memory.NewBackend(memory.Options{})
 	}
 	if d.WrapHandler == nil {
 		d.WrapHandler = func(next http.Handler) http.Handler { return next }
@@ -248,6 +257,7 @@ func (s *server) newPages(service *verification.Service, holds *boundedhttp.Hold
 	pages, err := page.NewHandler(page.Options{
 		Settings: s.current, Service: service, Link: prepareLink, Draining: httpapi.Draining, Clock: s.clock,
 		Log: s.log.WithName("page"), Registerer: s.registry, LogoFile: s.options.LogoFile, Holds: holds,
+		PhoneURL: s.dependencies.PhoneURL,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create page: %w", err)

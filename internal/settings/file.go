@@ -35,7 +35,15 @@ type File struct {
 // NewFile reads a project file and the secrets in a folder. It returns an error if the project cannot be read or is invalid.
 // Secrets that cannot be used are listed in Problems.
 func NewFile(projectFile, secretsDir string, clk clock.Clock, log logr.Logger) (*File, error) {
+	return NewFileWithSpare(projectFile, secretsDir, "", clk, log)
+}
+
+// NewFileWithSpare is NewFile with a second folder of secrets, for those that the first has not; empty for none.
+func NewFileWithSpare(projectFile, secretsDir, spareDir string, clk clock.Clock, log logr.Logger) (*File, error) {
 	f := &File{path: projectFile, live: NewLive(secretsDir, clk, log)}
+	if spareDir != "" {
+		f.live.files.spare = NewSecretFiles(spareDir)
+	}
 	content, err := readProject(projectFile)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,8 @@ const swapRetries = 5
 type SecretFiles struct {
 	dir     string
 	mounted Mounted
+	// spare has secrets that the folder has not; nil for none.
+	spare *SecretFiles
 }
 
 // NewSecretFiles returns a reader of the secrets in a folder, which need not exist yet.
@@ -39,6 +41,10 @@ func (f *SecretFiles) Read(project *verifyv1.VerificationProject, before Secrets
 		refs[u.ref] = struct{}{}
 	}
 	readings := f.readAll(refs)
+	if f.spare != nil {
+		maps.DeleteFunc(refs, func(ref verifyv1.SecretKeyRef, _ struct{}) bool { return readings[ref].reason != ReasonMissing })
+		maps.Copy(readings, f.spare.readAll(refs))
+	}
 	for ref, r := range readings {
 		if r.reason == ReasonMissing && !f.mounted.has(ref) {
 			readings[ref] = reading{reason: ReasonNotMounted}

@@ -16,6 +16,8 @@ type api struct {
 	receiver *receiver
 	backend  *Backend
 	attacker *attacker
+	// resetLimits is Options.ResetLimits.
+	resetLimits func()
 }
 
 // routeUsers serves what users do. docs/simulator.md describes it.
@@ -263,6 +265,17 @@ func (a *api) routeState(mux *http.ServeMux) {
 		a.mu.Unlock()
 		answerNoContent(w)
 	})
+	mux.HandleFunc("GET /sim/requests", a.answerLocked(func(*http.Request) (any, *failure) {
+		return map[string]any{"requests": append([]siteRequest{}, a.requests...)}, nil
+	}))
+	mux.HandleFunc("DELETE /sim/limits", func(w http.ResponseWriter, _ *http.Request) {
+		if a.resetLimits == nil {
+			answerFailure(w, &failure{http.StatusNotFound, "no_limits", "", "limits can be reset in phoneproof dev alone"})
+			return
+		}
+		a.resetLimits()
+		answerNoContent(w)
+	})
 	mux.HandleFunc("POST /sim/revoke", handleCommand(func(_ *http.Request, in *struct {
 		Credential string `json:"credential"`
 	}) *failure {
@@ -320,6 +333,7 @@ func (a *api) waitForEvents(w http.ResponseWriter, r *http.Request) {
 // resetState forgets everything but the accounts, without which no user could write to one. The lock is held.
 func (a *api) resetState() {
 	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
+	a.requests = nil
 	a.sent = ledger{}
 	// The next users have the ids of these, and none of their messages.
 	for _, b := range a.telegram.bots {

@@ -47,6 +47,7 @@ func (b *Backend) forwardRequest(w http.ResponseWriter, r *http.Request, method,
 	}
 	request.Header.Set("Authorization", "Bearer "+b.Key())
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(ownCall, "true")
 	response, err := backendClient.Do(request) //nolint:gosec // as above
 	if err != nil {
 		answerFailure(w, &failure{http.StatusBadGateway, "no_answer", "", "the verification API does not answer: " + describeError(err)})

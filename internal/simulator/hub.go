@@ -20,11 +20,13 @@ type hub struct {
 	redirect func(string) string
 	retry    time.Duration
 	client   *http.Client
+	wrapsAPI bool // so that there are faults of it
 
 	mu         sync.Mutex // of what follows, and of all platforms and users
 	changed    chan struct{}
 	deliveries []delivery
 	faults     []*fault
+	requests   []siteRequest
 	revoked    []string
 	sent       ledger
 	events     []event
@@ -34,7 +36,7 @@ type hub struct {
 func newHub(o Options) *hub {
 	return &hub{
 		clock: o.Clock, log: o.Log, redirect: o.Redirect, retry: o.Retry,
-		client: newClient(o.RootCAs), changed: make(chan struct{}),
+		client: newClient(o.RootCAs), wrapsAPI: o.ResetLimits != nil, changed: make(chan struct{}),
 	}
 }
 

@@ -10,7 +10,7 @@ type event struct {
 	Seq int64     `json:"seq"`
 	At  time.Time `json:"at"`
 	// Type is user, account, message (a user wrote), reply (an account wrote), delivery (a webhook of a platform was posted),
-	// received (the receiver got an event), attack or reset.
+	// received (the receiver got an event), attack, request (one began at the API) or reset.
 	Type     string `json:"type"`
 	User     string `json:"user,omitempty"`
 	Chat     string `json:"chat,omitempty"`

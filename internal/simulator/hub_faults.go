@@ -7,9 +7,9 @@ import (
 
 // fault is an answer that is given in place of the true one.
 type fault struct {
-	// Platform is whatsapp, telegram or receiver.
+	// Platform is whatsapp, telegram, receiver or, with WrapAPI, api.
 	Platform string `json:"platform"`
-	// Method is the Bot API's, or messages, callback or phone_number of the Graph API; all if empty.
+	// Method is the Bot API's, messages, callback or phone_number of the Graph API, or what is behind /api/verify/; all if empty.
 	Method string `json:"method,omitempty"`
 	Status int    `json:"status"`
 	// RetryAfter is what a 429 asks for, in seconds.
@@ -20,8 +20,10 @@ type fault struct {
 
 func (h *hub) addFault(f fault) *failure {
 	switch {
-	case f.Platform != onWhatsApp && f.Platform != onTelegram && f.Platform != receiverName:
-		return badRequest("platform", "want whatsapp, telegram or receiver")
+	case f.Platform == apiName && !h.wrapsAPI:
+		return badRequest("platform", "api has faults in phoneproof dev alone")
+	case f.Platform != apiName && f.Platform != onWhatsApp && f.Platform != onTelegram && f.Platform != receiverName:
+		return badRequest("platform", "want whatsapp, telegram, receiver or, in phoneproof dev, api")
 	case f.Status < 400 || f.Status > 599:
 		return badRequest("status", "want 400 to 599")
 	case f.RetryAfter < 0 || f.RetryAfter > 3600 || f.Times < 0:

@@ -4,19 +4,21 @@ import "time"
 
 // Every limit on bytes, times and counts of this package.
 const (
-	maxUsers      = 1000
-	maxChats      = 20 // of a user
-	maxLines      = 200
-	maxAccounts   = 500 // of a platform
-	maxParcels    = 5000
-	maxUpdates    = 5000 // that wait at a bot
-	maxFaults     = 50
-	maxRevoked    = 1000
-	maxEvents     = 1000
-	maxDeliveries = 500
-	maxReceived   = 200
-	maxSent       = 1000
-	maxQuestions  = 20 // that a chat remembers
+	maxUsers    = 1000
+	maxChats    = 20 // of a user
+	maxLines    = 200
+	maxAccounts = 500 // of a platform
+	maxParcels  = 5000
+	maxUpdates  = 5000 // that wait at a bot
+	maxFaults   = 50
+	// maxSiteRequests is how many verifications are listed, the newest.
+	maxSiteRequests = 50
+	maxRevoked      = 1000
+	maxEvents       = 1000
+	maxDeliveries   = 500
+	maxReceived     = 200
+	maxSent         = 1000
+	maxQuestions    = 20 // that a chat remembers
 	// maxSeen is how many ids of events the receiver knows again.
 	maxSeen = 10_000
 

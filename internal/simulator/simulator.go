@@ -18,6 +18,8 @@ type Options struct {
 	WebhookSecret func() []byte
 	// Backend is the verification API that the page may call as a client backend does; nil if it may not.
 	Backend *Backend
+	// ResetLimits resets the limits of the verification API that WrapAPI wraps, which is then in this process; nil if none is.
+	ResetLimits func()
 	// RootCAs are trusted for callbacks by https; nil for the system's.
 	RootCAs *x509.CertPool
 	// Redirect says where a callback is really posted to, empty for nowhere; nil for where it says. A process that serves a
@@ -61,7 +63,7 @@ func New(o Options) *Simulator {
 	p := &phones{hub: h, people: o.Users}
 	p.whatsApp, p.telegram = &whatsApp{hub: h, phones: p}, &telegram{hub: h, phones: p}
 	s := &Simulator{hub: h, phones: p, whatsApp: p.whatsApp, telegram: p.telegram, receiver: newReceiver(o.WebhookSecret, h)}
-	s.handler = s.newHandler(o.Backend)
+	s.handler = s.newHandler(o)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.addFirstUsers()
@@ -98,9 +100,9 @@ func (b *buffered) Write(p []byte) (int, error) {
 }
 
 // newHandler says what is where. What a browser may call it may call from this page only: nothing here has a password.
-func (s *Simulator) newHandler(backend *Backend) http.Handler {
+func (s *Simulator) newHandler(o Options) http.Handler {
 	a := &api{
-		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: backend,
+		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: o.Backend, resetLimits: o.ResetLimits,
 		attacker: &attacker{hub: s.hub, phones: s.phones, telegram: s.telegram},
 	}
 	mux := http.NewServeMux()

@@ -100,6 +100,13 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 	a.subjects.add(c.Subject, c.ID, admitted, now)
 }
 
+// Forget counts from now on, as if nothing had been admitted or declined before.
+func (a *Admissions) Forget() {
+	declined := a.declined
+	*a = *newAdmissions(0, a.keptFor)
+	a.declined.byID = declined.byID // those that are known are not added once more
+}
+
 // Remove uncounts a creation that did not happen.
 func (a *Admissions) Remove(c Counted, admitted time.Time) {
 	if c.Test {

@@ -117,6 +117,8 @@ type View struct {
 	ReturnURL string
 	// Test is set for a request of a test key: it has no messenger to open.
 	Test bool
+	// Simulated is set where Link leads to a simulated phone: the page says so, and stays open beside it.
+	Simulated bool
 	// Session is set for a request that its user may cancel, and whose digits the page may ask for.
 	Session bool
 	// FormTargets are the sources of the policy that forms may lead to.
@@ -308,6 +310,9 @@ func (d *document) writeBody() {
 	if v.Test {
 		fmt.Fprintf(d, `<p class="test">%s</p>`, text(t.Test))
 	}
+	if v.Simulated { // developers alone see it, in the language of all that dev prints
+		d.WriteString(`<p class="test" lang="en" dir="ltr">This is phoneproof dev: the button leads to a simulated phone, and nothing is true of a real one.</p>`)
+	}
 	fmt.Fprintf(d, `</header><main id="main" class="%s"><div>`, text(string(v.State)))
 	d.writeTop()
 	state := d.stateTexts()
@@ -379,7 +384,15 @@ func (d *document) writeOpen(label, id string) {
 		return
 	}
 	fmt.Fprintf(d, `<p><a class="button" id="%s" href="%s" rel="noreferrer"%s>%s</a></p>`,
-		id, link(d.view.Link), d.targetAttribute("_blank"), text(d.fill(label)))
+		id, link(d.view.Link), d.newTabAttribute(), text(d.fill(label)))
+}
+
+// newTabAttribute returns the attribute of the link that opens the messenger, which is a page only where it is simulated.
+func (d *document) newTabAttribute() string {
+	if d.view.Simulated {
+		return ` target="_blank"`
+	}
+	return d.targetAttribute("_blank")
 }
 
 // targetAttribute returns the attribute that names where a link opens; empty outside of frames.

@@ -82,17 +82,22 @@ async function start() {
     phoneNumber: $('number').value,
     method: new FormData($('init')).get('method'),
   });
-  const link = answer.waLink || answer.tgLink;
-  state.requests.unshift({ ...answer, link, status: 'PENDING', number: $('number').value });
+  list(answer, $('number').value);
+}
+
+// list shows a verification, once, and follows it.
+function list(answer, number) {
+  if (state.requests.some((known) => known.requestId === answer.requestId)) return;
+  state.requests.unshift({ ...answer, link: answer.waLink || answer.tgLink, status: 'PENDING', number });
   state.requests.length = Math.min(state.requests.length, 8);
   follow(state.requests[0]);
 }
 
-// follow asks for the status until it is final.
+// follow asks for the status until it is final. It does not wait in a call: browsers have six connections for all of them.
 async function follow(request) {
-  while (request.status === 'PENDING') {
+  for (; request.status === 'PENDING' && state.requests.includes(request); await new Promise((resolve) => setTimeout(resolve, 1000))) {
     try {
-      const answer = await call('GET', `/backend/status?id=${encodeURIComponent(request.requestId)}&wait=20s`);
+      const answer = await call('GET', `/backend/status?id=${encodeURIComponent(request.requestId)}`);
       Object.assign(request, answer);
     } catch (error) {
       request.error = error.message;
@@ -107,7 +112,7 @@ function showRequests() {
   redraw('requests', state.requests, (request) => request.requestId, (request) => make('li', { class: 'card' },
     make('div', { class: 'row' },
       make('span', { class: `pill ${request.status.toLowerCase()}` }, request.status),
-      make('strong', {}, request.phoneNumber || request.number)),
+      make('strong', {}, request.phoneNumber || request.number || '')),
     make('code', { class: 'id', title: 'requestId' }, request.requestId),
     request.status === 'PENDING'
       ? make('button', { type: 'button', class: 'open', onclick: doing('phone-error', () => open(request.link)) }, 'Open the link on the phone')
@@ -268,7 +273,7 @@ async function attack() {
   const name = $('attacks').value;
   const { expect } = state.attacks.find((a) => a.name === name && a.platform === state.seen.attacks);
   $('attack-result').textContent = '';
-  const result = await call('POST', userPath(`attack/${name}`), { link, phone: state.requests[0]?.number });
+  const result = await call('POST', userPath(`attack/${name}`), { link, phone: state.requests[0]?.phoneNumber || state.requests[0]?.number });
   const answers = result.deliveries.map((d) => (d.queued ? 'queued for getUpdates' : d.status ? `answered ${d.status}` : d.error));
   const wrong = result.deliveries.some((d) => !d.queued && d.status !== expect);
   $('attack-result').className = wrong ? 'wrong' : 'right';
@@ -326,10 +331,11 @@ function showPosted(deliveries) {
 // refresh draws what is so now. Where several run, the one that asked last draws: the answers of another may be older.
 async function refresh() {
   const turn = ++state.turn;
-  const [users, received, posted] = await Promise.all([
-    call('GET', '/sim/users'), call('GET', '/receiver/deliveries'), call('GET', '/sim/deliveries'),
+  const [users, received, posted, begun] = await Promise.all([
+    call('GET', '/sim/users'), call('GET', '/receiver/deliveries'), call('GET', '/sim/deliveries'), call('GET', '/sim/requests'),
   ]);
   if (turn !== state.turn) return;
+  begun.requests.slice(-8).forEach((request) => list(request)); // those that the site began, too
   state.users = users.users;
   if (!user()) state.user = state.users[0]?.id || null;
   const chats = state.user ? (await call('GET', userPath('chats'))).chats.reverse() : [];
@@ -389,9 +395,19 @@ $('reset').addEventListener('click', doing('phone-error', async () => {
   $('number').value = '';
 }));
 
+// takeLink fills in the link that a user's page leads here with.
+function takeLink() {
+  if (location.hash.length < 2) return;
+  $('link').value = location.hash.slice(1);
+  history.replaceState(null, '', location.pathname);
+  $('link').focus();
+}
+window.addEventListener('hashchange', takeLink);
+
 const about = await call('GET', '/sim/about');
 $('init').hidden = !about.backend;
 $('no-backend').hidden = about.backend;
 state.attacks = (await call('GET', '/sim/attacks')).attacks;
+takeLink();
 await refresh();
 watch();

@@ -46,6 +46,18 @@ func (b *Backend) Open(name string) *Store {
 	return &Store{backend: b, project: p}
 }
 
+// ForgetLimits has the limits on creations begin anew in every project: what was admitted no longer counts, nor does a cool-down of a
+// request that is stored. Full stores stay full.
+func (b *Backend) ForgetLimits() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.project {
+		p.mu.Lock()
+		p.admitted.Forget()
+		p.mu.Unlock()
+	}
+}
+
 // Fail simulates an outage: every store returns Unavailable with err, until Fail(nil).
 func (b *Backend) Fail(err error) {
 	if err == nil {

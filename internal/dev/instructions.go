@@ -1,0 +1,172 @@
+package dev
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// printInstructions says where everything is and how to begin, at once. It prints no value that was given.
+func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *projectFiles) {
+	var b strings.Builder
+	printRow := func(name, value, about string) { fmt.Fprintf(&b, "  %-15s %s  %s\n", name, value, about) }
+	fmt.Fprintf(&b, "PhoneProof dev: project %s, everything in memory, every messenger simulated.\n\n", s.Project)
+	printRow("Page", o.page.url()+"/", "play the phones, see the webhooks")
+	printRow("API", o.api.url(), "")
+	for _, k := range f.keys {
+		printRow("API key", f.showSecret(k.SecretRef), describeKey(k))
+	}
+	printRow("Receiver", o.page.url()+"/receiver", o.aboutReceiver(s))
+	printRow("Events", o.page.url()+"/receiver/deliveries", "what it has received")
+	for _, m := range f.made {
+		if strings.HasPrefix(m.field, "spec.webhook.") {
+			printRow("Webhook secret", f.showSecret(m.ref), m.field)
+		}
+	}
+	last := verifyv1.SecretKeyRef{}
+	for _, m := range f.made {
+		if f.given != f.madeUp && m.ref != last {
+			fmt.Fprintf(&b, "\nmade up: %s/%s, not in %s", m.ref.Name, m.ref.Key, f.given)
+		}
+		last = m.ref
+	}
+	o.printTries(&b, s, f)
+	for _, warning := range o.listWarnings(s, f) {
+		fmt.Fprintln(&b, "WARNING: "+warning)
+	}
+	_, _ = io.WriteString(out, b.String()) // without a terminal nobody reads it
+}
+
+// showSecret returns a secret as a shell takes it: the value if it is made up, or else what reads it.
+func (f *projectFiles) showSecret(ref verifyv1.SecretKeyRef) string {
+	if f.isMadeUp(ref) {
+		return f.read(ref)
+	}
+	return "$(cat '" + strings.ReplaceAll(f.fileOf(ref), "'", `'\''`) + "')"
+}
+
+func describeKey(k verifyv1.APIKey) string {
+	var scopes []string
+	for _, scope := range k.EffectiveScopes() {
+		scopes = append(scopes, string(scope))
+	}
+	mode := verifyv1.KeyModeLive
+	if k.IsTest() {
+		mode = verifyv1.KeyModeTest
+	}
+	return fmt.Sprintf("%s: scopes %s, mode %s", k.Name, strings.Join(scopes, " "), mode)
+}
+
+// printTries prints lines for a shell: for each messenger those that verify a number, and those for limits and failures.
+func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projectFiles) {
+	const sendsJSON = "-H 'Content-Type: application/json'"
+	fmt.Fprint(b, "\nTry it: the lines for a messenger end with VERIFIED.\n\n")
+	if f.hasPageKey() {
+		fmt.Fprintf(b, "  API_KEY=%s\n", f.showSecret(f.keys[0].SecretRef))
+	}
+	for _, m := range []struct {
+		name, method, link string
+		usable             bool
+	}{
+		{"WhatsApp", "WHATSAPP", "waLink", s.WhatsApp != nil && s.WhatsApp.Simulated && s.Method(verification.WhatsApp) == settings.MethodReady},
+		{"Telegram", "TELEGRAM", "tgLink", s.Telegram != nil && s.Telegram.Simulated && s.Method(verification.Telegram) == settings.MethodReady},
+	} {
+		if !m.usable || !f.hasPageKey() || s.Suspended {
+			continue
+		}
+		number := chooseUser(s)
+		user := o.page.url() + "/sim/users/" + number
+		body := fmt.Sprintf(`{"phoneNumber": "%s", "method": "%s"}`, number, m.method)
+		if s.Limits.PerSubject.Limited() {
+			body = strings.Replace(body, "}", `, "subject": "user-1"}`, 1)
+		}
+		extract := func(field string) string { return `$(echo "$begun" | sed 's/.*"` + field + `":"\([^"]*\)".*/\1/')` }
+		fmt.Fprintf(b, "\n  begun=$(curl -sS %s/api/verify/init -H \"Authorization: Bearer $API_KEY\" %s -d '%s'); echo \"$begun\"\n",
+			o.api.url(), sendsJSON, body)
+		fmt.Fprintf(b, "  id=%s link=%s\n", extract("requestId"), extract(m.link))
+		fmt.Fprintf(b, "  curl -sS %s/send %s -d \"{\\\"link\\\": \\\"$link\\\"}\"\n", user, sendsJSON)
+		if m.name == "Telegram" {
+			fmt.Fprintf(b, "  curl -sS %s/share-contact %s -d '{\"wait\": \"20s\"}'\n", user, sendsJSON)
+		}
+		if s.Level == verification.LevelSession {
+			fmt.Fprintf(b, "  until digits=$(curl -sS %s/chats | grep -o ': [0-9]\\{6\\}[^}]*}]}]}$'); do sleep 1; done; code=$(echo \"$digits\" | cut -c3-8)\n", user)
+			fmt.Fprintf(b, "  curl -sS %s/api/verify/confirm -H \"Authorization: Bearer $API_KEY\" %s -d \"{\\\"requestId\\\": \\\"$id\\\", \\\"code\\\": \\\"$code\\\"}\"\n",
+				o.api.url(), sendsJSON)
+		}
+		fmt.Fprintf(b, "  curl -sS \"%s/api/verify/status?id=$id&wait=20s\" -H \"Authorization: Bearer $API_KEY\"\n", o.api.url())
+	}
+	fmt.Fprintf(b, `
+  # the limits and cool-downs begin anew; then the next init is answered 429, and the next call of any operation 503
+  curl -sS -X DELETE %[1]s/sim/limits
+  curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "method": "init", "status": 429, "retryAfter": 7}'
+  curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "status": 503}'
+
+`, o.page.url(), sendsJSON)
+}
+
+// chooseUser returns the number of a simulated user that the project may verify: any but its own.
+func chooseUser(s *settings.Settings) string {
+	users := simulator.DefaultUsers()
+	if number, err := phone.FromE164(users[0].Phone); err == nil && s.IsOwnNumber(number) {
+		return users[1].Phone
+	}
+	return users[0].Phone
+}
+
+func (o *Options) aboutReceiver(s *settings.Settings) string {
+	switch {
+	case s.Webhook == nil:
+		return "(the project has no spec.webhook)"
+	case s.Webhook.URL != o.page.url()+"/receiver":
+		return "(set spec.webhook.url to it to see the events here)"
+	case !s.Webhook.Signed:
+		return "takes the project's events, which are not signed"
+	default:
+		return "takes the project's events and checks their signatures"
+	}
+}
+
+// listWarnings say what of the project does not work here.
+func (o *Options) listWarnings(s *settings.Settings, f *projectFiles) []string {
+	var all []string
+	const unsimulated = "'s credentials do not begin with sim_, so it does not work here: nothing goes to real platforms from dev"
+	if s.WhatsApp != nil && !s.WhatsApp.Simulated {
+		all = append(all, "spec.whatsapp"+unsimulated)
+	}
+	if s.Telegram != nil && !s.Telegram.Simulated {
+		all = append(all, "spec.telegram"+unsimulated)
+	}
+	if !f.hasPageKey() {
+		all = append(all, "no API key of the mode Live has both scopes Init and Status, so the page cannot start verifications")
+	}
+	if s.Suspended {
+		all = append(all, "spec.suspend is true: init answers 503 project_suspended until the file says otherwise")
+	}
+	if s.Webhook != nil {
+		if to, err := url.Parse(s.Webhook.URL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
+			all = append(all, "spec.webhook.url is not on this machine, so no events are sent: simulated ones must not leave it")
+		}
+	}
+	if s.Webhook != nil && s.Webhook.TestURL != "" {
+		if to, err := url.Parse(s.Webhook.TestURL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
+			all = append(all, "spec.webhook.testURL is not on this machine, so no events of test keys are sent")
+		}
+	}
+	if s.Webhook != nil && s.Webhook.TestUnsigned {
+		all = append(all, "spec.webhook.testURL is set without testSecretRef, so no events of test keys are sent")
+	}
+	if s.Database != nil {
+		all = append(all, "spec.storage is ignored: dev keeps requests in memory")
+	}
+	for _, p := range s.Problems {
+		all = append(all, p.String())
+	}
+	return all
+}
