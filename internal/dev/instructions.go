@@ -19,7 +19,7 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 	printRow := func(name, value, about string) { fmt.Fprintf(&b, "  %-15s %s  %s\n", name, value, about) }
 	fmt.Fprintf(&b, "PhoneProof dev: project %s, everything in memory, every messenger simulated.\n\n", s.Project)
 	printRow("Page", o.page.url()+"/", "play the phones, see the webhooks")
-	printRow("API", o.api.url(), "")
+	printRow("API", o.api.url(), "call it with an API key")
 	for _, k := range f.keys {
 		printRow("API key", f.showSecret(k.SecretRef), describeKey(k))
 	}
@@ -30,12 +30,11 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 			printRow("Webhook secret", f.showSecret(m.ref), m.field)
 		}
 	}
-	last := verifyv1.SecretKeyRef{}
-	for _, m := range f.made {
-		if f.given != f.madeUp && m.ref != last {
-			fmt.Fprintf(&b, "\nmade up: %s/%s, not in %s", m.ref.Name, m.ref.Key, f.given)
+	b.WriteString("\n")
+	for i, m := range f.made {
+		if f.given != f.madeUp && (i == 0 || m.ref != f.made[i-1].ref) {
+			fmt.Fprintf(&b, "made up: %s/%s, not in %s\n", m.ref.Name, m.ref.Key, f.given)
 		}
-		last = m.ref
 	}
 	o.printTries(&b, s, f)
 	for _, warning := range o.listWarnings(s, f) {
@@ -67,9 +66,9 @@ func describeKey(k verifyv1.APIKey) string {
 // printTries prints lines for a shell: for each messenger those that verify a number, and those for limits and failures.
 func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projectFiles) {
 	const sendsJSON = "-H 'Content-Type: application/json'"
-	fmt.Fprint(b, "\nTry it: the lines for a messenger end with VERIFIED.\n\n")
+	fmt.Fprint(b, "\nTry it: paste the lines below, which end with VERIFIED for each messenger.\n")
 	if f.hasPageKey() {
-		fmt.Fprintf(b, "  API_KEY=%s\n", f.showSecret(f.keys[0].SecretRef))
+		fmt.Fprintf(b, "\n  API_KEY=%s\n", f.showSecret(f.keys[0].SecretRef))
 	}
 	for _, m := range []struct {
 		name, method, link string
@@ -88,8 +87,8 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 			body = strings.Replace(body, "}", `, "subject": "user-1"}`, 1)
 		}
 		extract := func(field string) string { return `$(echo "$begun" | sed 's/.*"` + field + `":"\([^"]*\)".*/\1/')` }
-		fmt.Fprintf(b, "\n  begun=$(curl -sS %s/api/verify/init -H \"Authorization: Bearer $API_KEY\" %s -d '%s'); echo \"$begun\"\n",
-			o.api.url(), sendsJSON, body)
+		fmt.Fprintf(b, "\n%s:\n\n  begun=$(curl -sS %s/api/verify/init -H \"Authorization: Bearer $API_KEY\" %s -d '%s'); echo \"$begun\"\n",
+			m.name, o.api.url(), sendsJSON, body)
 		fmt.Fprintf(b, "  id=%s link=%s\n", extract("requestId"), extract(m.link))
 		fmt.Fprintf(b, "  curl -sS %s/send %s -d \"{\\\"link\\\": \\\"$link\\\"}\"\n", user, sendsJSON)
 		if m.name == "Telegram" {
@@ -103,7 +102,8 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 		fmt.Fprintf(b, "  curl -sS \"%s/api/verify/status?id=$id&wait=20s\" -H \"Authorization: Bearer $API_KEY\"\n", o.api.url())
 	}
 	fmt.Fprintf(b, `
-  # the limits and cool-downs begin anew; then the next init is answered 429, and the next call of any operation 503
+Reset limits and cool-downs; answer the next init with 429; answer the next call of any operation with 503:
+
   curl -sS -X DELETE %[1]s/sim/limits
   curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "method": "init", "status": 429, "retryAfter": 7}'
   curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "status": 503}'

@@ -191,8 +191,15 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 			f.makeUpSecret("spec.webhook.previousSecretRef", w.PreviousSecretRef, settings.NewWebhookSecret),
 			f.makeUpSecret("spec.webhook.testSecretRef", w.TestSecretRef, settings.NewWebhookSecret))
 	}
-	// An account of real and simulated credentials would not work, and be reported for that alone.
-	if w := spec.WhatsApp; w != nil && !f.isReal(w.AccessTokenSecretRef) && !f.isReal(w.AppSecretRef) {
+	w := spec.WhatsApp
+	switch {
+	case w == nil:
+	case f.isReal(w.AccessTokenSecretRef) || f.isReal(w.AppSecretRef):
+		// With a credential of an earlier start it would be reported as one of both kinds, which says less.
+		for _, ref := range []verifyv1.SecretKeyRef{w.AccessTokenSecretRef, w.AppSecretRef} {
+			errs = append(errs, os.RemoveAll(filepath.Join(f.madeUp, ref.Name, ref.Key)))
+		}
+	default:
 		credential := simulated(strings.TrimPrefix(w.PhoneNumber, "+"))
 		errs = append(errs, f.makeUpSecret("spec.whatsapp.accessTokenSecretRef", &w.AccessTokenSecretRef, credential),
 			f.makeUpSecret("spec.whatsapp.appSecretRef", &w.AppSecretRef, credential))

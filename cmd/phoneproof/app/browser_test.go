@@ -27,7 +27,13 @@ func startChromium() (*browser.Browser, error) {
 func TestMain(m *testing.M) {
 	// The tests look like a developer's machine, which is none of a cluster, as far as the environment goes.
 	os.Unsetenv("KUBERNETES_SERVICE_HOST") //nolint:errcheck // fails for an impossible name only
+	cache, err := os.MkdirTemp("", "phoneproof-cache-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CACHE_HOME", cache) //nolint:errcheck // as above
 	code := m.Run()
+	_ = os.RemoveAll(cache)
 	if b := running.Load(); b != nil {
 		b.Stop()
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -61,7 +62,7 @@ func startDevWith(t *testing.T, dependencies server.Dependencies, args ...string
 		http.DefaultClient.CloseIdleConnections()
 		d.Expect(d.stop()).To(Succeed())
 	})
-	d.Eventually(d.out).WithTimeout(30 * time.Second).Should(gbytes.Say("verify/status"))
+	d.Eventually(d.out).WithTimeout(30 * time.Second).Should(gbytes.Say("Try it:"))
 	d.api, d.page, d.key = d.printed("API"), strings.TrimSuffix(d.printed("Page"), "/"), d.printed("API key")
 	d.Eventually(func() (int, error) {
 		status, _, err := d.exchange(http.MethodGet, d.api+"/openapi.json", nil)
@@ -290,13 +291,169 @@ func TestDev_writesNoMadeUpSecretElsewhere(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	writeSecret(t, dir, "project.yaml", strings.Replace(string(content), "{name: shop-backend,", "{name: ../../../escaped,", 1))
 	_, err = command(t, "dev", "--project-file", project)
-	g.Expect(err).To(MatchError(ContainSubstring("escapes")))
+	g.Expect(err).To(MatchError(ContainSubstring("name must be the name of a Secret")))
 	entries, err := os.ReadDir(dir)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(entries).To(HaveLen(2), "the project and the folder for temporary files")
 	entries, err = os.ReadDir(filepath.Join(dir, "tmp"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(entries).To(BeEmpty(), "nothing is left behind")
+}
+
+// pasteLines pastes the printed lines below a heading, up to another one, into a shell, and returns what it prints.
+func (d *devProcess) pasteLines(begin, end string) string {
+	d.t.Helper()
+	_, lines, found := strings.Cut(string(d.out.Contents()), "\n"+begin)
+	d.Expect(found).To(BeTrue(), "%s", d.out.Contents())
+	lines, _, _ = strings.Cut(lines, "\n"+end)
+	output, err := exec.Command("bash", "-e", "-c", strings.Join(regexp.MustCompile(`(?m)^  .*`).FindAllString(lines, -1), "\n")).CombinedOutput()
+	d.Expect(err).NotTo(HaveOccurred(), "%s", output)
+	return string(output)
+}
+
+const (
+	printedTries  = "Try it: "
+	printedFaults = "Reset limits and cool-downs; "
+)
+
+// givenKey is an API key that a user gives.
+const givenKey = "given-0123456789012345678901234567890123456789"
+
+// writePart writes a project and a part of its secrets.
+func writePart(t *testing.T, dir string) []string {
+	t.Helper()
+	project, err := os.ReadFile(writeProject(t, dir))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "project.yaml", strings.Replace(string(project), "  whatsapp:", `  - name: support
+    scopes: [Read, Redeliver]
+    secretRef: {name: shop-backend, key: support}
+  - name: ci
+    mode: Test
+    secretRef: {name: shop-backend, key: ci}
+  rateLimit:
+    perSubject: {requests: 10, period: 1h}
+  webhook:
+    url: http://127.0.0.1:1/hook
+    secretRef: {name: shop, key: webhook}
+  telegram: {botUsername: shop_bot, botTokenSecretRef: {name: shop-tg, key: token}}
+  whatsapp:`, 1))
+	writeSecret(t, dir, "it's given/shop-backend/api-key", givenKey)
+	writeSecret(t, dir, "it's given/shop-wa/access-token", "sim_4915112345670:given")
+	return []string{"--project-file", filepath.Join(dir, "project.yaml"), "--secrets-dir", filepath.Join(dir, "it's given")}
+}
+
+// TestDev_printsLinesThatVerify for each messenger, by keys that are made up and by one that is given.
+func TestDev_printsLinesThatVerify(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed, so no line is pasted")
+	}
+	for name, args := range map[string][]string{"made up": nil, "given": writePart(t, t.TempDir())} {
+		t.Run(name, func(t *testing.T) {
+			d := startDev(t, args...)
+			output := d.pasteLines(printedTries, printedFaults)
+			d.Expect(strings.Count(output, `{"status":"VERIFIED"`)).To(Equal(2), output)
+			d.Expect(string(d.out.Contents())).NotTo(Or(ContainSubstring(givenKey), ContainSubstring(":given")))
+		})
+	}
+}
+
+func TestDev_makesUpSecretsThatAreNotGiven(t *testing.T) {
+	dir := t.TempDir()
+	args := writePart(t, dir)
+	secrets := filepath.Join(dir, "it's given")
+	before := listFiles(t, secrets)
+	d := startDev(t, args...)
+	printed := string(d.out.Contents())
+	for _, name := range []string{"shop-backend/support", "shop-backend/ci", "shop/webhook", "shop-wa/app-secret", "shop-tg/token"} {
+		d.Expect(printed).To(ContainSubstring("\nmade up: " + name + ", not in " + secrets + "\n"))
+	}
+	d.Expect(printed).NotTo(Or(ContainSubstring("made up: shop-backend/api-key"), ContainSubstring("made up: shop-wa/access-token")))
+	d.Expect(printed).To(MatchRegexp(`API key +\$\(cat '.*/it'\\''s given/shop-backend/api-key'\)  backend: scopes Init Status, mode Live`))
+	d.Expect(printed).To(MatchRegexp(`API key +pp_\w+  support: scopes Read Redeliver, mode Live\n +API key +pp_\w+  ci: scopes Init Status, mode Test`))
+	d.Expect(printed).To(MatchRegexp(`Webhook secret +whsec_\S+  spec.webhook.secretRef`))
+	d.Expect(printed).To(ContainSubstring(d.page + "/receiver/deliveries"))
+	d.key = regexp.MustCompile(`(pp_\w+)  support`).FindStringSubmatch(printed)[1]
+	d.call(http.StatusOK, http.MethodGet, d.api+"/api/verify/requests", nil)
+	d.Expect(listFiles(t, secrets)).To(Equal(before), "nothing is written into the folder that was given")
+	http.DefaultClient.CloseIdleConnections()
+	d.Expect(d.stop()).To(Succeed())
+	d.Expect(string(startDev(t, args...).out.Contents())).To(ContainSubstring(d.key), "it is the same at the next start")
+}
+
+func listFiles(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	NewWithT(t).Expect(filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	})).To(Succeed())
+	return names
+}
+
+// TestDev_makesUpNoHalfOfARealAccount, which would not work either way.
+func TestDev_makesUpNoHalfOfARealAccount(t *testing.T) {
+	dir := t.TempDir()
+	args := writePart(t, dir)
+	first := startDev(t, args...)
+	first.Expect(string(first.out.Contents())).To(ContainSubstring("made up: shop-wa/app-secret"))
+	writeSecret(t, dir, "it's given/shop-wa/access-token", "EAAG0123456789")
+	d := startDev(t, args...)
+	d.Expect(string(d.out.Contents())).To(And(ContainSubstring("spec.whatsapp's credentials do not begin with sim_"),
+		ContainSubstring("key app-secret: Missing"), Not(ContainSubstring("made up: shop-wa/app-secret")), Not(ContainSubstring("MixedSimulator"))))
+}
+
+// TestDev_resetsLimitsAndAnswersFaults by the printed lines, and for calls of the site alone.
+func TestDev_resetsLimitsAndAnswersFaults(t *testing.T) {
+	d := startDev(t, writePart(t, t.TempDir())...)
+	d.key = givenKey
+	init := map[string]string{"phoneNumber": "+4915112345678", "subject": "s"}
+	for range 5 {
+		d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", init)
+	}
+	d.call(http.StatusTooManyRequests, http.MethodPost, d.api+"/api/verify/init", init)
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed, so no line is pasted")
+	}
+	d.Expect(d.pasteLines(printedFaults, "WARNING")).To(BeEmpty())
+	d.call(http.StatusOK, http.MethodPost, d.page+"/backend/init", init) // the page's own call meets no fault
+	answer := d.call(http.StatusTooManyRequests, http.MethodPost, d.api+"/api/verify/init", init)
+	d.Expect(answer["error"]).To(HaveKeyWithValue("code", "rate_limited"))
+	answer = d.call(http.StatusServiceUnavailable, http.MethodGet, d.api+"/api/verify/status?id=vr1", nil)
+	d.Expect(answer["error"]).To(HaveKeyWithValue("code", "store_unavailable"))
+	id := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", init)["requestId"]
+	d.Expect(d.call(http.StatusOK, http.MethodGet, d.page+"/sim/requests", nil)["requests"]).To(And(HaveLen(7),
+		ContainElement(And(HaveKeyWithValue("requestId", id), HaveKeyWithValue("waLink", HavePrefix("https://wa.me/"))))))
+}
+
+func TestDev_readsSuspendFromTheFileAgain(t *testing.T) {
+	dir := t.TempDir()
+	args := writePart(t, dir)
+	d := startDev(t, args...)
+	d.key = givenKey
+	project, err := os.ReadFile(args[1])
+	d.Expect(err).NotTo(HaveOccurred())
+	for _, suspend := range []string{"true", "false"} {
+		writeSecret(t, dir, "project.yaml", string(project)+"  suspend: "+suspend+"\n")
+		d.Eventually(func() (int, error) {
+			d.call(http.StatusNoContent, http.MethodDelete, d.page+"/sim/limits", nil)
+			status, _, err := d.exchange(http.MethodPost, d.api+"/api/verify/init", map[string]string{"phoneNumber": "+4915112345678", "subject": "s"})
+			return status, err
+		}).WithTimeout(patience).Should(Equal(map[string]int{"true": http.StatusServiceUnavailable, "false": http.StatusOK}[suspend]))
+	}
+}
+
+func TestDev_namesTheFieldOfAMistake(t *testing.T) {
+	for old, test := range map[string]struct{ mistake, want string }{
+		"{name: shop-backend, key: api-key}": {"{name: shop-backend}", "spec.apiKeys[0].secretRef.key: Required value"},
+		`"+4915112345670"`:                   {"+4915112345670", "spec.whatsapp.phoneNumber: must be a text, and YAML reads a number: put it in quotes"},
+	} {
+		dir := t.TempDir()
+		path := writeProject(t, dir)
+		project, err := os.ReadFile(path)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		writeSecret(t, dir, "project.yaml", strings.Replace(string(project), old, test.mistake, 1))
+		_, err = command(t, "dev", "--project-file", path)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
+	}
 }
 
 func TestDev_refuses(t *testing.T) {
