@@ -94,7 +94,10 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	dependencies.Settings = source
 	dependencies.NewGuard = webhook.NewDevGuard // its receivers are on loopback
 	dependencies.WrapHandler = func(next http.Handler) http.Handler { return onlyLoopback(d.sim.WrapAPI(next)) }
-	dependencies.Memory, dependencies.PhoneURL = requests, o.page.url()+"/"
+	dependencies.Memory = requests
+	if !dependencies.RealLinks {
+		dependencies.PhoneURL = o.page.url() + "/"
+	}
 	dependencies.Listener, dependencies.HealthListener = listeners[0], listeners[2]
 	dependencies.Runnables = []manager.Runnable{
 		simulator.NewServer(onlyLoopback(d.sim), listeners[1], log), d.sim, manager.RunnableFunc(d.followAccounts),

@@ -63,6 +63,8 @@ type Dependencies struct {
 	// PhoneURL is the page of simulated phones that users' pages lead to in place of the messengers; empty for the messengers. It is no
 	// flag and no setting: whoever sets it learns the codes.
 	PhoneURL string
+	// RealLinks has users' pages of dev lead to the messengers, as those of serve do, for tests of the pages.
+	RealLinks bool
 	// Runnables run next to the server and end after it.
 	Runnables []manager.Runnable
 }

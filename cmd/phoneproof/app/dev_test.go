@@ -37,10 +37,10 @@ type devProcess struct {
 // startDev starts dev on ports that are free.
 func startDev(t *testing.T, args ...string) *devProcess {
 	t.Helper()
-	return startDevWith(t, server.Dependencies{}, args...)
+	return startDevWith(t, server.Dependencies{RealLinks: true}, args...)
 }
 
-// startDevWith is startDev with another clock, for example.
+// startDevWith is startDev with another clock, for example, and with users' pages that lead to the simulated phones.
 func startDevWith(t *testing.T, dependencies server.Dependencies, args ...string) *devProcess {
 	t.Helper()
 	d := &devProcess{WithT: NewWithT(t), t: t, out: gbytes.NewBuffer()}

@@ -59,7 +59,7 @@ func (o pageDev) start(t *testing.T) *devProcess {
 		o.ttl = "10m"
 	}
 	writeSecret(t, dir, "project.yaml", fmt.Sprintf(pageProject, "http://"+public, "http://"+page, o.whatsApp, o.ttl))
-	return startDevWith(t, server.Dependencies{Clock: o.clock}, "--project-file", filepath.Join(dir, "project.yaml"),
+	return startDevWith(t, server.Dependencies{Clock: o.clock, RealLinks: true}, "--project-file", filepath.Join(dir, "project.yaml"),
 		"--bind-address", api, "--simulator-bind-address", page)
 }
 

@@ -21,6 +21,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/page/view"
+	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -155,6 +156,29 @@ func TestUserPage_leadsBackFromAWrongNumber(t *testing.T) {
 	p.AwaitLocation(And(HavePrefix(d.page+"/?order=7&requestId="), HaveSuffix("&status=PENDING")))
 	p.Expect(d.status(p.id, "0s")).To(HaveKeyWithValue("hint", "NUMBER_WRONG"))
 	p.TakeProblems() // of the dev page, which has no icon
+}
+
+// TestDev_userPageLeadsToTheSimulatedPhone in place of a real number, which may be a stranger's.
+func TestDev_userPageLeadsToTheSimulatedPhone(t *testing.T) {
+	t.Parallel()
+	d := startDevWith(t, server.Dependencies{})
+	b := openTab(t)
+	p := b.openUserPage(d, nil)
+	p.expectTitle("Verify your phone number")
+	b.AwaitText("header .test", HavePrefix("This is phoneproof dev: the button leads to a simulated phone"))
+	p.Expect(p.readQR()).To(Equal(d.page + "/#" + p.link))
+	p.keepInside()
+	p.Press("#open")
+	p.Expect(p.Eval("window.opened")).To(Equal(d.page + "/#" + p.link))
+	b.Open(d.page + "/#" + p.link)
+	b.AwaitValue("#link", Equal(p.link))
+	b.AwaitText("#requests .id", Equal(p.id)) // the site began it, not the page
+	b.AwaitText("#requests strong", Equal(ada))
+	b.Press("#tap button")
+	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
+	b.Press("#send")
+	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.Expect(b.TakeProblems()).To(BeEmpty())
 }
 
 func TestUserPage_changesToTheOtherMessenger(t *testing.T) {
