@@ -61,6 +61,26 @@ func TestNewFile(t *testing.T) {
 	g.Expect(string(logs.Contents())).To(And(ContainSubstring("settings loaded"), Not(ContainSubstring(canary))))
 }
 
+// TestNewFileWithSpare_takes_what_is_missing, and nothing in place of a secret that is there.
+func TestNewFileWithSpare_takes_what_is_missing(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "project.yaml")
+	writeFile(t, path, projectYAML)
+	for name, value := range map[string]string{
+		"first/shop/bot": "not a token", "spare/shop/bot": "sim_ada_books_bot", "spare/shop/backend": strings.Repeat("k", 32),
+	} {
+		g.Expect(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700)).To(Succeed())
+		writeFile(t, filepath.Join(dir, name), value)
+	}
+	log, _ := newLogger()
+	f, err := NewFileWithSpare(path, filepath.Join(dir, "first"), filepath.Join(dir, "spare"), clocktesting.NewFakeClock(start), log)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = f.Current().Keys.Find(strings.Repeat("k", 32), start)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Problems()).To(ConsistOf(Problem{Field: "spec.telegram.botTokenSecretRef", Secret: "shop", Key: "bot", Reason: ReasonInvalid}))
+}
+
 func TestNewFile_missing_secrets_are_problems(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "project.yaml")

@@ -41,6 +41,18 @@ func TestAdmissions_states(t *testing.T) {
 		"its earlier state, brought late":  {func(a *Admissions) { a.AddState(newDeclined(t, "a", mobile, before)); a.AddState(pending(before)) }, true},
 		"a later request with the same id": {func(a *Admissions) { a.AddState(newDeclined(t, "a", mobile, before)); a.AddState(pending(noon)) }, false},
 		"one that was deleted":             {func(a *Admissions) { a.AddState(newDeclined(t, "a", mobile, before)); a.RemoveState("a") }, false},
+		"one that is forgotten, and changes later": {func(a *Admissions) {
+			a.AddState(newDeclined(t, "a", mobile, before))
+			a.Forget()
+			a.AddState(newDeclined(t, "a", mobile, before))
+			a.RemoveState("a")
+		}, false},
+		"one that was declined after the others were forgotten": {func(a *Admissions) {
+			a.AddState(newDeclined(t, "a", mobile, before))
+			a.Forget()
+			a.AddState(newDeclined(t, "b", mobile, before))
+			a.RemoveState("a")
+		}, true},
 		"another of the number was deleted": {func(a *Admissions) {
 			a.AddState(newDeclined(t, "a", mobile, before))
 			a.AddState(newDeclined(t, "b", other, before))

@@ -301,6 +301,18 @@ func TestRender_leavesItsFrame(t *testing.T) {
 	g.Expect(render(t, v)).To(MatchRegexp(`id="return" href="[^"]+" rel="noreferrer" target="_top"`))
 }
 
+// TestRender_saysThatThePhoneIsSimulated in every state, and keeps the page open beside it.
+func TestRender_saysThatThePhoneIsSimulated(t *testing.T) {
+	for _, state := range States() {
+		v := fullView("ar", state)
+		NewWithT(t).Expect(render(t, v)).NotTo(ContainSubstring("phoneproof dev"))
+		v.Simulated = true
+		shown := render(t, v)
+		NewWithT(t).Expect(shown).To(ContainSubstring(`<p class="test" lang="en" dir="ltr">This is phoneproof dev: `))
+		NewWithT(t).Expect(strings.Count(shown, `target="_blank"`)).To(Equal(strings.Count(shown, `href="https://wa.me/`)), "%s", state)
+	}
+}
+
 func TestRender_refusesAnUnknownLanguage(t *testing.T) {
 	_, err := Render(fullView("xx", Ready))
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("xx")))

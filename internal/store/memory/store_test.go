@@ -160,3 +160,18 @@ func TestBackend_Fail(t *testing.T) {
 	f.backend.Fail(nil)
 	f.Expect(f.Ready(t.Context())).To(Succeed())
 }
+
+func TestBackend_forgetsLimits(t *testing.T) {
+	f := newFixture(t)
+	limits := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
+	f.addRequest(1, limits)
+	refused := f.newCreation(2)
+	refused.KeyName = "key-1"
+	_, err := f.Create(t.Context(), refused, limits)
+	f.Expect(err).To(MatchError(verification.RateLimited(verification.LimitKey, 0)))
+	f.backend.ForgetLimits()
+	_, err = f.Create(t.Context(), refused, limits)
+	f.Expect(err).NotTo(HaveOccurred())
+	_, err = f.Read(t.Context(), "id-1")
+	f.Expect(err).NotTo(HaveOccurred(), "requests stay")
+}
