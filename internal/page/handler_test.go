@@ -233,6 +233,15 @@ func TestPage_hidesTheNumberAndClaimsNothing(t *testing.T) {
 	s.Expect(response.Header.Get("Content-Security-Policy")).To(ContainSubstring("frame-ancestors https://shop.example"))
 }
 
+// TestPage_leadsToThePhone that is simulated, and never to a messenger beside it.
+func TestPage_leadsToThePhone(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.PhoneURL = "http://127.0.0.1:8090/" })
+	_, url := s.start()
+	shown := s.get(url)
+	s.Expect(shown).To(And(ContainSubstring(`href="http://127.0.0.1:8090/#https://wa.me/15550100100?text=`), ContainSubstring("This is phoneproof dev")))
+	s.Expect(shown).NotTo(ContainSubstring(`"https://wa.me/`))
+}
+
 func TestPage_offersTheOtherMessenger(t *testing.T) {
 	s := newSite(t)
 	initiated, page := s.start()

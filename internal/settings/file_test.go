@@ -98,7 +98,7 @@ func TestNewFile_refused(t *testing.T) {
 		"empty":               {"", "no YAML document"},
 		"comment alone":       {"# nothing\n", "no YAML document"},
 		"no YAML":             {"apiVersion: [", "yaml"},
-		"a list":              {"- a\n", "unmarshal"},
+		"a list":              {"- a\n", "must be a map"},
 		"two documents":       {projectYAML + "---\n" + projectYAML, "more than one VerificationProject"},
 		"another kind":        {strings.Replace(projectYAML, "VerificationProject", "Secret", 1), "apiVersion and kind must be"},
 		"another version":     {strings.Replace(projectYAML, "v1alpha1", "v1", 1), "apiVersion and kind must be"},

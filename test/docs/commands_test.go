@@ -169,6 +169,17 @@ func verifyTokenBlock(t *testing.T, r *reader, b block) {
 	NewWithT(t).Expect(r.run(t, b.text)).To(Equal(whatsapp.VerifyToken("NAMESPACE/NAME", []byte(r.env["APP_SECRET"])) + "\n"))
 }
 
+// bringsFaults runs lines against dev after which the API answers with errors, and takes these back.
+func bringsFaults(t *testing.T, r *reader, b block) {
+	t.Helper()
+	lookPathOrSkip(t, "curl")
+	g := NewWithT(t)
+	g.Expect(r.run(t, b.text)).To(BeEmpty(), "each is answered 204")
+	g.Expect(r.run(t, `curl -sS "$API/api/verify/status?id=vr1"; curl -sS -X POST "$API/api/verify/init"`)).
+		To(And(ContainSubstring("store_unavailable"), ContainSubstring("rate_limited")))
+	r.run(t, `curl -sS -X DELETE "$SIM/sim/faults"`)
+}
+
 // checkSimulation runs a reader's own test against dev, which the first block of the page started.
 func checkSimulation(t *testing.T, r *reader, b block) {
 	t.Helper()

@@ -92,6 +92,7 @@ var rules = []rule{
 	{"docs/session.md", "sh", "phoneproof dev", sessionCommands},
 
 	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
+	{"docs/simulator.md", "sh", "curl -sS -X DELETE", bringsFaults},
 	{"docs/simulator.md", "sh", "phoneproof simulator", flagsExist},
 	{"docs/simulator.md", "sh", "link=$(curl", checkSimulation},
 
