@@ -70,7 +70,19 @@ func isPageKey(k verifyv1.APIKey) bool {
 	return !k.IsTest() && slices.Contains(scopes, verifyv1.ScopeInit) && slices.Contains(scopes, verifyv1.ScopeStatus)
 }
 
-func (f *projectFiles) removeTemporary() { _ = os.RemoveAll(f.temporary) } // it is in the folder for temporary files
+// makeTemporary makes the folder that is removed at the end, once.
+func (f *projectFiles) makeTemporary() (err error) {
+	if f.temporary == "" {
+		f.temporary, err = os.MkdirTemp("", "phoneproof-dev-")
+	}
+	return err //nolint:wrapcheck // the callers say what for
+}
+
+func (f *projectFiles) removeTemporary() {
+	if f.temporary != "" {
+		_ = os.RemoveAll(f.temporary) // it is in the folder for temporary files
+	}
+}
 
 func (f *projectFiles) isMadeUp(ref verifyv1.SecretKeyRef) bool {
 	return slices.ContainsFunc(f.made, func(m madeUpSecret) bool { return m.ref == ref })
@@ -115,20 +127,18 @@ func (o *Options) findFiles() (f projectFiles, err error) {
 			return f, err
 		}
 	}
-	if f.temporary, err = os.MkdirTemp("", "phoneproof-dev-"); err != nil {
-		return f, fmt.Errorf("make a temporary folder: %w", err)
+	err = f.chooseFolder(o.ProjectFile)
+	if f.given == "" {
+		f.given = f.madeUp
 	}
-	if f.project == "" {
+	if err == nil && f.project == "" {
+		err = f.makeTemporary()
 		f.project = filepath.Join(f.temporary, "project.yaml")
-		if err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600); err != nil {
-			err = fmt.Errorf("write the project file: %w", err)
+		if err == nil {
+			err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600)
 		}
 	}
 	if err == nil {
-		f.madeUp = chooseFolder(o.ProjectFile, f.temporary)
-		if f.given == "" {
-			f.given = f.madeUp
-		}
 		err = f.makeUpMissing()
 	}
 	if err != nil {
@@ -137,12 +147,18 @@ func (o *Options) findFiles() (f projectFiles, err error) {
 	return f, err
 }
 
-// chooseFolder returns the folder of a project's made-up secrets, which are the same at the next start: one in the user's cache, or the
-// other one without any.
-func chooseFolder(project, other string) string {
+// chooseFolder chooses the folder of the project's made-up secrets: one in the user's cache, so that they are the same at the next
+// start, or a temporary one if there can be none.
+func (f *projectFiles) chooseFolder(project string) error {
 	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "phoneproof", "dev")
+		err = os.MkdirAll(cache, 0o700)
+	}
 	if err != nil {
-		return other
+		err = f.makeTemporary()
+		f.madeUp = f.temporary
+		return err
 	}
 	name := "made-up"
 	if project != "" {
@@ -152,11 +168,8 @@ func chooseFolder(project, other string) string {
 		sum := sha256.Sum256([]byte(project))
 		name = hex.EncodeToString(sum[:8])
 	}
-	folder := filepath.Join(cache, "phoneproof", "dev", name)
-	if os.MkdirAll(folder, 0o700) != nil {
-		return other
-	}
-	return folder
+	f.madeUp = filepath.Join(cache, name)
+	return nil
 }
 
 // makeUpMissing reads the project, makes up the secrets that were not given, and finds the API keys, first one to begin with.

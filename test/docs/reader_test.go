@@ -184,6 +184,7 @@ func (r *reader) startDev(t *testing.T, script string) {
 	g.Expect(devCommand.FindAllString(script, -1)).To(HaveLen(1))
 	// The shell execs dev, which must not outlive the tests, however they end.
 	cmd := r.newCommand(context.WithoutCancel(t.Context()), devCommand.ReplaceAllString(script, "exec $0"))
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+r.dir) // it keeps made-up secrets there
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	g.Expect(err).NotTo(HaveOccurred())
