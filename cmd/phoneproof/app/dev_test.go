@@ -347,7 +347,9 @@ func TestDev_printsLinesThatVerify(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed, so no line is pasted")
 	}
-	for name, args := range map[string][]string{"made up": nil, "given": writePart(t, t.TempDir())} {
+	for name, args := range map[string][]string{
+		"made up": nil, "given": writePart(t, t.TempDir()), "session": {"--project-file", "../../../docs/examples/session/project.yaml"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := startDev(t, args...)
 			output := d.pasteLines(printedTries, printedFaults)
