@@ -97,9 +97,9 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 		if s.Level != verification.LevelSession {
 			fmt.Fprintf(b, "  curl -sS \"%s/api/verify/status?id=$id&wait=20s\" -H \"Authorization: Bearer $API_KEY\"\n", o.api.url())
 		} else { // the digits are in the last message of the chat that was opened last
-			fmt.Fprintf(b, "  until digits=$(curl -sS %s/chats | grep -o ': [0-9]\\{6\\}[^}]*}]}]}$'); do sleep 1; done; code=$(echo \"$digits\" | cut -c3-8)\n", user)
-			fmt.Fprintf(b, "  curl -sS %s/api/verify/confirm -H \"Authorization: Bearer $API_KEY\" %s -d \"{\\\"requestId\\\": \\\"$id\\\", \\\"code\\\": \\\"$code\\\"}\"\n",
-				o.api.url(), sendsJSON)
+			fmt.Fprintf(b, "  until digits=$(curl -sS %s/chats | grep -o ': [0-9]\\{6\\}[^}]*}]}]}$'); do sleep 1; done\n", user)
+			fmt.Fprintf(b, "  curl -sS %s/api/verify/confirm -H \"Authorization: Bearer $API_KEY\" %s -d %s\n", o.api.url(), sendsJSON,
+				`"{\"requestId\": \"$id\", \"code\": \"$(echo "$digits" | cut -c3-8)\"}"`)
 		}
 	}
 	fmt.Fprintf(b, `

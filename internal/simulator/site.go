@@ -54,7 +54,9 @@ func (s *Simulator) WrapAPI(api http.Handler) http.Handler {
 // answerForAPI answers as the API does where it has an error for the status, and else as a proxy in front of it.
 func (f *fault) answerForAPI(w http.ResponseWriter) {
 	codes := map[int]string{
-		http.StatusTooManyRequests: "rate_limited", http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "store_unavailable",
+		http.StatusTooManyRequests:     "rate_limited",
+		http.StatusInternalServerError: "internal",
+		http.StatusServiceUnavailable:  "store_unavailable",
 	}
 	code, known := codes[f.Status]
 	if !known {

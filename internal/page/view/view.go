@@ -311,7 +311,8 @@ func (d *document) writeBody() {
 		fmt.Fprintf(d, `<p class="test">%s</p>`, text(t.Test))
 	}
 	if v.Simulated { // developers alone see it, in the language of all that dev prints
-		d.WriteString(`<p class="test" lang="en" dir="ltr">This is phoneproof dev: the button leads to a simulated phone, and nothing is true of a real one.</p>`)
+		d.WriteString(`<p class="test" lang="en" dir="ltr">This is phoneproof dev: ` +
+			`the button leads to a simulated phone, and nothing is true of a real one.</p>`)
 	}
 	fmt.Fprintf(d, `</header><main id="main" class="%s"><div>`, text(string(v.State)))
 	d.writeTop()
