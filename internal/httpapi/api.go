@@ -84,6 +84,7 @@ const (
 	pathOpenAPI = "/openapi.json"
 
 	pathRequests  = "/api/verify/requests"
+	pathFind      = "/api/verify/requests/find"
 	pathCancel    = "/api/verify/cancel"
 	pathRedeliver = "/api/verify/redeliver"
 	// PagePrefix begins the paths of Options.Pages.
@@ -129,6 +130,7 @@ func New(o Options) (*API, error) {
 		pathCancel:    {pattern: pathCancel, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveCancel},
 		pathRedeliver: {pattern: pathRedeliver, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveRedeliver},
 		pathRequests:  {pattern: pathRequests, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveList},
+		pathFind:      {pattern: pathFind, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveFind},
 		// HEAD is refused: it would read the store and return no status.
 		pathStatus: {pattern: pathStatus, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveStatus},
 		pathOpenAPI: {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -25,6 +26,23 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	x.keyName, x.testKey = key.Name, key.Test
 	if !key.Has(scope) {
 		return settings.Key{}, scopeErrors[scope]
+	}
+	return key, nil
+}
+
+// authorizeWithoutQuery does what authorize does, for paths that take no query parameters. The refusal names none, because a name that a
+// client made up may be as personal as a value.
+func (x *exchange) authorizeWithoutQuery(scope settings.Scope) (settings.Key, error) {
+	key, err := x.authorize(scope)
+	if err != nil {
+		return settings.Key{}, err
+	}
+	values, err := url.ParseQuery(x.r.URL.RawQuery)
+	switch {
+	case err != nil:
+		return settings.Key{}, errQuery
+	case len(values) > 0:
+		return settings.Key{}, errNoParameters
 	}
 	return key, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // serveConfirm answers POST /api/verify/confirm.
 func (x *exchange) serveConfirm() error {
-	key, err := x.authorize(settings.ScopeInit)
+	key, err := x.authorizeWithoutQuery(settings.ScopeInit)
 	if err != nil {
 		return err
 	}

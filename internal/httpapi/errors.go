@@ -199,7 +199,12 @@ var (
 	errListLimit = newError(codeInvalidParameter, "limit",
 		"limit must be a whole number from 1 to 200, and may be given once.")
 	errListCursor = newError(codeInvalidParameter, "cursor",
-		"cursor must be the nextCursor of an answer with the same status, reference and since, and may be given once.")
+		"cursor must be the nextCursor of an answer with the same filters, and may be given once.")
+	errListParameter = newError(codeInvalidParameter, "",
+		"The query has a parameter that this path does not know. It knows status, reference, since, limit and cursor. "+
+			"To look for a phone number send it to POST /api/verify/requests/find.")
+	errNoParameters = newError(codeInvalidParameter, "",
+		"The query has a parameter, and this path takes none.")
 	errListRate = newRetryableError(verification.CodeRateLimited, retryStatus,
 		"This API key reads too often. Wait for the time in Retry-After; a list counts as ten reads.")
 
@@ -215,6 +220,8 @@ var (
 		"This API key retries too often. Wait for the time in Retry-After; a first try that was answered needs no other.")
 	errWait = newError(codeInvalidParameter, "wait",
 		"wait must be whole seconds from 0s to 30s, such as 20s, and may be given once.")
+	errHint = newError(codeInvalidParameter, "hint",
+		"hint must be the hint of an answer, such as OTHER_NUMBER, or empty for none, and may be given once.")
 	errQuery = newError(codeInvalidParameter, "",
 		"The query cannot be read: a percent sign must be followed by two hexadecimal digits.")
 

@@ -31,6 +31,10 @@ const (
 
 	// maxWait limits a long poll, so that it ends before the idle timeout of common proxies (60 s).
 	maxWait = 30 * time.Second
+	// hintPause is how long a long poll takes at least whose hint differs already, so that a client that always sends the same one does not
+	// ask in a hot loop. maxHintBytes limits the parameter hint.
+	hintPause    = time.Second
+	maxHintBytes = 64
 	// maxWaitsPerKey limits the long polls of a key that are held at once; one more is answered immediately. keyShare is the part of
 	// what the server may hold that a key may have, and testShare that of all test keys together, as divisors. A long poll costs
 	// about 16 KiB, its connection included (measured in server_test.go).

@@ -10,23 +10,37 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// parseListQuery reads the parameters of a list. Each may be given once, and unknown ones are ignored.
+// parseListQuery reads the parameters of a list. Each may be given once, and unknown ones are refused: a filter that is ignored would
+// answer with everybody.
 func parseListQuery(raw, project string) (verification.ListQuery, error) {
 	query := verification.ListQuery{Limit: defaultPage}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return query, errQuery
 	}
-	for _, p := range listParameters { // the cursor last: it is checked against the others
-		given := values[p.name]
-		if len(given) > 0 && (len(given) > 1 || !p.read(given[0], project, &query)) {
-			return query, p.refusal
-		}
+	if err := readListParameters(values, project, &query); err != nil {
+		return query, err
+	}
+	if len(values) > 0 {
+		return query, errListParameter
 	}
 	return query, nil
+}
+
+// readListParameters reads the parameters that are given, and removes them.
+func readListParameters(values url.Values, project string, query *verification.ListQuery) error {
+	for _, p := range listParameters { // the cursor last: it is checked against the others
+		given := values[p.name]
+		if len(given) > 0 && (len(given) > 1 || !p.read(given[0], project, query)) {
+			return p.refusal
+		}
+		delete(values, p.name)
+	}
+	return nil
 }
 
 // listParameters are the parameters of a list, in the order in which they are read.
@@ -108,6 +122,10 @@ func decodeCursor(text, project string, f verification.ListFilter) (verification
 }
 
 func checkCursor(place []byte, project string, f verification.ListFilter) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %x", project, f.Phase, f.Reference, f.Since.UnixMicro(), place))
+	text := fmt.Appendf(nil, "%q %q %q %d %x", project, f.Phase, f.Reference, f.Since.UnixMicro(), place)
+	if !f.Phone.IsZero() {
+		text = append(text, phone.Canonical(f.Phone).E164()...)
+	}
+	sum := sha256.Sum256(text)
 	return sum[:cursorCheck]
 }

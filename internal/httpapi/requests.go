@@ -20,6 +20,11 @@ func (x *exchange) serveList() error {
 	if err != nil {
 		return err
 	}
+	return x.servePage(key, query)
+}
+
+// servePage answers with the page that a query asks for.
+func (x *exchange) servePage(key settings.Key, query verification.ListQuery) error {
 	query.Test = key.Test
 	if err := x.limitLists(key.Name, readsPerList); err != nil {
 		return err
@@ -36,7 +41,7 @@ func (x *exchange) serveList() error {
 
 // serveRequest answers GET /api/verify/requests/{id}.
 func (x *exchange) serveRequest() error {
-	key, err := x.authorize(settings.ScopeRead)
+	key, err := x.authorizeWithoutQuery(settings.ScopeRead)
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func (x *exchange) serveChange(
 	change func(context.Context, string, bool, verification.EventKinds) (verification.Request, error),
 	answer func(verification.Request),
 ) error {
-	key, err := x.authorize(scope)
+	key, err := x.authorizeWithoutQuery(scope)
 	if err != nil {
 		return err
 	}

@@ -114,6 +114,14 @@ func appendResult(body []byte, request *verification.Request, now time.Time) []b
 type statusQuery struct {
 	id   string
 	wait time.Duration
+	// hint is the one that the client has seen; empty for none. It counts only if hinted is set.
+	hint   verification.HintKind
+	hinted bool
+}
+
+// hasNews reports whether a client that gave its hint has not seen the one of now.
+func (q *statusQuery) hasNews(request *verification.Request, now time.Time) bool {
+	return q.hinted && request.HintAt(now) != q.hint
 }
 
 // parseStatusQuery reads the query without url.Values, which allocates a map and silently drops malformed parts. Unknown
@@ -146,6 +154,11 @@ func parseStatusQuery(raw string) (statusQuery, error) {
 				return statusQuery{}, errWait
 			}
 			query.wait, waited = seconds, true
+		case name == "hint":
+			if query.hinted || !isHint(value) {
+				return statusQuery{}, errHint
+			}
+			query.hint, query.hinted = verification.HintKind(value), true
 		}
 	}
 	if query.id == "" {
@@ -163,6 +176,17 @@ func parseWait(value string) (time.Duration, bool) {
 	seconds, err := strconv.Atoi(digits)
 	wait := time.Duration(seconds) * time.Second
 	return wait, err == nil && wait <= maxWait
+}
+
+// isHint reports whether a value has the form of a hint, or is empty. Hints that this version does not know are taken: the replica that
+// answered one may be newer.
+func isHint(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c != '_' && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return len(value) <= maxHintBytes
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

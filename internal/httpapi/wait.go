@@ -58,9 +58,10 @@ func (w *waitLimiter) addConnections(key settings.Key, connections int) {
 	}
 }
 
-// waitForChange returns the request when it is no longer PENDING, when the time is up, when the slot is lost, or when the server
-// drains, and whether it waited: not if the request is final already, or no slot is free. It subscribes before it reads, so that no
-// change is missed, and reads again at the end, so that a store that is notified of changes late returns the same as an ordinary read.
+// waitForChange returns the request when it is no longer PENDING, when its hint is news, when the time is up, when the slot is lost, or
+// when the server drains, and whether it waited: not if the request is final already, or no slot is free. It subscribes before it reads,
+// so that no change is missed, and reads again at the end, so that a store that is notified of changes late returns the same as an
+// ordinary read.
 func (x *exchange) waitForChange(key settings.Key, query statusQuery) (verification.Request, bool, error) {
 	changes, cancel := x.api.service.Subscribe(query.id)
 	defer cancel()
@@ -68,6 +69,10 @@ func (x *exchange) waitForChange(key settings.Key, query statusQuery) (verificat
 	request, err := x.readRequest(query.id)
 	if err != nil || request.PhaseAt(x.api.clock.Now()).Final() {
 		return request, false, err
+	}
+	noEarlier := x.start
+	if query.hasNews(&request, x.api.clock.Now()) {
+		noEarlier = x.start.Add(hintPause)
 	}
 	connections := boundedhttp.ConnectionsOf(x.r.Context())
 	hold := x.api.waits.acquire(key, connections)
@@ -85,12 +90,19 @@ func (x *exchange) waitForChange(key settings.Key, query statusQuery) (verificat
 	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // fails without a connection only
 	for {
 		now := x.api.clock.Now()
-		if request.PhaseAt(now).Final() || !now.Before(end) {
+		news, until := query.hasNews(&request, now), end
+		if news && noEarlier.Before(end) {
+			until = noEarlier
+		}
+		if request.PhaseAt(now).Final() || !now.Before(until) {
 			return request, true, nil
 		}
-		goOn, err := x.awaitChange(&request, changes, hold, now, end)
+		goOn, err := x.awaitChange(&request, changes, hold, now, until)
 		if err != nil || !goOn {
 			return request, true, err
+		}
+		if news && !x.api.clock.Now().Before(until) { // nothing changed in the pause, so it costs one read
+			return request, true, nil
 		}
 		if request, err = x.readRequest(query.id); err != nil {
 			return request, true, err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
 // MaxPage is the largest Limit of a ListQuery.
@@ -28,6 +30,9 @@ type ListFilter struct {
 	// Reference selects those with that ClientData.Reference; empty for all. In a database it finds none that a version stored
 	// which did not know it.
 	Reference string
+	// Phone selects those with that claimed number, in whichever form of its line; zero for all. What a messenger reported as
+	// Actual is a form of the same line.
+	Phone phone.Number
 	// Test selects the requests of test keys; otherwise all but these.
 	Test bool
 	// Since selects those that were created at that time or later; zero for all.
@@ -37,7 +42,8 @@ type ListFilter struct {
 // Selects reports whether the filter selects a request at now.
 func (f ListFilter) Selects(r *Request, now time.Time) bool {
 	return f.Test == r.Test && (f.Phase == "" || f.Phase == r.Phase && f.Phase == r.PhaseAt(now)) &&
-		(f.Reference == "" || f.Reference == r.Reference) && !r.CreatedAt.Before(f.Since)
+		(f.Reference == "" || f.Reference == r.Reference) && !r.CreatedAt.Before(f.Since) &&
+		(f.Phone.IsZero() || phone.Same(f.Phone, r.Phone))
 }
 
 // Position is the place of a request in a list. Its zero value is before all.

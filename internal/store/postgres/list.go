@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) List(ctx context.Context, q verification.ListQuery) (verificatio
 		page.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	for _, r := range found {
-		if q.Selects(&r.Request, r.readAt) { // all do, but those that have lapsed without being expired yet
+		if q.Selects(&r.Request, r.readAt) { // all do, but those that have lapsed without being expired yet, and those of a number with another reference
 			page.Requests = append(page.Requests, r.Request)
 		}
 	}
@@ -63,6 +64,16 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 	all, referenced := sqlList, sqlListReference
 	if q.Test {
 		all, referenced = sqlListTest, sqlListTestReference
+	}
+	if forms := phone.Variants(q.Phone); len(forms) > 0 {
+		found, otherForm := sqlFind, "" // no stored number is empty
+		if q.Test {
+			found = sqlFindTest
+		}
+		if len(forms) > 1 {
+			otherForm = forms[1].E164()
+		}
+		return limitRows(found, q.Limit), append(arguments, forms[0].E164(), otherForm)
 	}
 	if q.Reference == "" {
 		return limitRows(all, q.Limit), arguments

@@ -32,20 +32,26 @@ const (
 	ofLiveKeys = " AND method NOT IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
+	// withNumber and withOtherForm select the requests of a number, in one form of its line each.
+	withNumber    = " AND phone = $8"
+	withOtherForm = " AND phone = $9"
 )
 
-// listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
-// where its boolean is false. Rows of the other mode are not even counted, so the place where a page ends says nothing about them.
-func listStatement(also string) string {
-	phase := func(name, wanted string) string {
+// listStatement returns the statement that reads a page of the requests that one of the conditions selects. Each phase is read in the
+// order of its index, and not at all where its boolean is false. Rows of the other mode are not even counted, so the place where a page
+// ends says nothing about them.
+func listStatement(conditions ...string) string {
+	phase := func(name, wanted, also string) string {
 		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
 			WHERE phase = '` + name + `' AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
 				AND ` + wanted + `::boolean` + also + `
 			ORDER BY created_at DESC, id DESC LIMIT ` + longestPage + `)`
 	}
-	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join([]string{
-		phase("PENDING", "$5"), phase("VERIFIED", "$6"), phase("EXPIRED", "$7"),
-	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
+	var ranges []string
+	for _, also := range conditions {
+		ranges = append(ranges, phase("PENDING", "$5", also), phase("VERIFIED", "$6", also), phase("EXPIRED", "$7", also))
+	}
+	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join(ranges, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
 // The values of the column work, each with the meaning of the column since.
@@ -95,6 +101,8 @@ var (
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
 	sqlListTestReference = listStatement(ofTestKeys + withReference)
+	sqlFind              = listStatement(ofLiveKeys+withNumber, ofLiveKeys+withOtherForm)
+	sqlFindTest          = listStatement(ofTestKeys+withNumber, ofTestKeys+withOtherForm)
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id

@@ -16,6 +16,7 @@ func listChecks() []check {
 	return []check{
 		{name: "list requests newest first, in pages that follow one another", run: listsInPages},
 		{name: "list requests by status, reference and time", run: listsFiltered},
+		{name: "find the requests of a number, in whichever form, and no others", run: listsOfANumber},
 		{name: "list each request once that stays, whatever comes, changes and goes meanwhile", run: listsUnderChanges},
 		{name: "list the requests of their own project alone", run: listsOwnProject},
 		{name: "let no place in a list of one mode be that of a request of the other", run: listsOneMode},
@@ -146,6 +147,46 @@ func listsFiltered(ctx context.Context, t *trial) {
 	list(verification.ListFilter{Since: verified.CreatedAt.Add(time.Microsecond)}, expired, last)
 	list(verification.ListFilter{Since: verified.CreatedAt, Phase: verification.Verified, Reference: "order-2"}, verified)
 	list(verification.ListFilter{Since: last.CreatedAt.Add(time.Hour)})
+}
+
+func listsOfANumber(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	create := func(n verification.New, number string, change mutation) verification.Request {
+		n.Phone = mustNumber(number)
+		r := t.createRequest(ctx, a, n)
+		if change != nil {
+			r = t.updateRequest(ctx, b, r.ID, change)
+		}
+		t.passMoment(ctx)
+		return r
+	}
+	const claimed, otherForm, neighbour = "+525512345678", "+5215512345678", "+525512345679"
+	first := create(t.newLasting(), claimed, expireRequest)
+	create(t.newLasting(), neighbour, nil)
+	verified := create(t.newLasting(), otherForm, verifyClaimed(true))
+	referenced := t.newLasting()
+	referenced.Reference = "order-7"
+	last := create(referenced, claimed, nil)
+	test := t.createRequest(ctx, a, t.newTest(testNumberDeclined))
+	other := *t
+	other.project = newProject()
+	stranger := other.newLasting()
+	stranger.Phone = mustNumber(claimed)
+	other.createRequest(ctx, other.openReplica(), stranger)
+	list := func(number string, f verification.ListFilter, want ...verification.Request) {
+		ginkgo.GinkgoHelper()
+		f.Phone = mustNumber(number)
+		t.expectListed(ctx, b, verification.ListQuery{ListFilter: f, Limit: 1}, want...)
+	}
+	list(claimed, verification.ListFilter{}, first, verified, last)
+	list(otherForm, verification.ListFilter{}, first, verified, last)
+	list(claimed, verification.ListFilter{Phase: verification.Verified}, verified)
+	list(claimed, verification.ListFilter{Since: verified.CreatedAt}, verified, last)
+	list(claimed, verification.ListFilter{Reference: "order-7"}, last)
+	list("+525512345670", verification.ListFilter{})
+	list(testNumberDeclined, verification.ListFilter{})
+	list(testNumberDeclined, verification.ListFilter{Test: true}, test)
+	list(claimed, verification.ListFilter{Test: true})
 }
 
 func listsUnderChanges(ctx context.Context, t *trial) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -14,7 +15,7 @@ func listMutants() []mutant {
 	const (
 		pages, filters, changes = "list requests newest first", "list requests by status", "list each request once"
 		projects, attempts      = "list the requests of their own", "keep the last attempts"
-		modes                   = "let no place in a list of one mode"
+		modes, numbers          = "let no place in a list of one mode", "find the requests of a number"
 	)
 	type listFunc = func(context.Context, verification.ListQuery) (verification.ListPage, error)
 	faulty := func(bend func(s *faultyStore, inner listFunc) listFunc) func(environment) func(*faultyStore) {
@@ -88,6 +89,10 @@ func listMutants() []mutant {
 				page.Requests = slices.DeleteFunc(page.Requests, func(r verification.Request) bool { return phase != "" && r.Phase != phase })
 				return page, err
 			}
+		})},
+		{"finds any number", []string{numbers}, asking(func(q *verification.ListQuery) { q.Phone = phone.Number{} })},
+		{"finds a number in today's form alone", []string{numbers}, answering(func(q verification.ListQuery, p *verification.ListPage) {
+			p.Requests = slices.DeleteFunc(p.Requests, func(r verification.Request) bool { return !q.Phone.IsZero() && r.Phone != phone.Canonical(q.Phone) })
 		})},
 		{"lists any reference", []string{filters}, asking(func(q *verification.ListQuery) { q.Reference = "" })},
 		{"lists what was created before", []string{filters}, asking(func(q *verification.ListQuery) { q.Since = time.Time{} })},
