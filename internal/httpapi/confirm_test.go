@@ -328,7 +328,7 @@ func TestConfirm_badBodies(t *testing.T) {
 			r := of(`{}`)
 			r.target += "?requestId=vraaaaaaaaaaaaaaaaaaaaaaaa&code=123456"
 			return r
-		}(), 400, codeMissingField, "requestId"},
+		}(), 400, codeInvalidParameter, ""},
 		{"number for id", of(`{"requestId":1,"code":"123456"}`), 400, codeInvalidType, "requestId"},
 		{"null for id", of(`{"requestId":null,"code":"123456"}`), 400, codeInvalidType, "requestId"},
 		{"array for id", of(`{"requestId":["vraaaaaaaaaaaaaaaaaaaaaaaa"],"code":"123456"}`), 400, codeInvalidType, "requestId"},

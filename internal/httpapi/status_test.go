@@ -145,6 +145,12 @@ func TestStatus_badQueries(t *testing.T) {
 		{"repeated wait", q("id=" + valid + "&wait=1s&wait=1s"), 400, codeInvalidParameter, "wait"},
 		{"wait for an absent request", q("id=" + valid + "&wait=30s"), 404, absent, ""},
 		{"wait for an impossible id", q("id=x&wait=30s"), 404, absent, ""},
+		{"hint in lower case", q("id=" + valid + "&hint=other_number"), 400, codeInvalidParameter, "hint"},
+		{"hint with a line feed", q("id=" + valid + "&wait=1s&hint=A%0A"), 400, codeInvalidParameter, "hint"},
+		{"hint that is too long", q("id=" + valid + "&hint=" + strings.Repeat("A", 65)), 400, codeInvalidParameter, "hint"},
+		{"repeated hint", q("id=" + valid + "&hint=&hint="), 400, codeInvalidParameter, "hint"},
+		{"unknown hint", q("id=" + valid + "&wait=1s&hint=OF_A_LATER_VERSION"), 404, absent, ""},
+		{"no hint", q("id=" + valid + "&wait=1s&hint="), 404, absent, ""},
 		{"no wait", q("id=" + valid + "&wait=0s"), 404, absent, ""},
 	})
 }

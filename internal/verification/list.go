@@ -17,8 +17,9 @@ const MaxPage = 200
 // Lister lists stored requests.
 type Lister interface {
 	// List returns the next page of the requests that the filter selects, newest first by (CreatedAt, ID). What one page costs does
-	// not depend on how many pages there are before it. A walk from the beginning until Next is zero returns each request once that
-	// the filter selects all the time, whatever is created, changed and deleted meanwhile. A state may be as old as one of ReadCached.
+	// not depend on how many pages there are before it, but with Phone on how many requests the number has. A walk from the beginning
+	// until Next is zero returns each request once that the filter selects all the time, whatever is created, changed and deleted
+	// meanwhile. A state may be as old as one of ReadCached.
 	List(ctx context.Context, q ListQuery) (ListPage, error)
 }
 

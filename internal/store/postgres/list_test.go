@@ -11,14 +11,16 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// manyStored inserts requests of two projects: one in 100 is pending, one in 10 has expired, one in 20 has a reference of two, and one in
-// 1,000 is of a test key.
+// manyStored inserts requests of two projects: one in 100 is pending, one in 10 has expired, one in 20 has a reference of two, one in 500
+// has a number of two forms that most do not have, and one in 1,000 is of a test key, with a number of its own.
 const manyStored = `INSERT INTO phoneproof_requests (project, id, phone, method, created_at, expires_at, key_name, body_hash, phase,
 		reference, version, work, since)
-	SELECT CASE WHEN i % 7 = 0 THEN 'shop/other' ELSE $1 END, 'vr' || md5(i::text), '+4915112345678', CASE WHEN i % 1000 = 504 THEN 'TEST_WHATSAPP' ELSE 'WHATSAPP' END,
+	SELECT CASE WHEN i % 7 = 0 THEN 'shop/other' ELSE $1 END, 'vr' || md5(i::text),
+		CASE i % 1000 WHEN 7 THEN '+525512345678' WHEN 57 THEN '+5215512345678' WHEN 504 THEN '+12025550115' ELSE '+4915112345678' END, CASE WHEN i % 1000 = 504 THEN 'TEST_WHATSAPP' ELSE 'WHATSAPP' END,
 		timestamptz '2026-03-01' + i / 3 * interval '1 second', timestamptz '2100-01-01', 'backend', '',
 		CASE WHEN i % 100 = 1 THEN 'PENDING' WHEN i % 10 = 2 THEN 'EXPIRED' ELSE 'VERIFIED' END,
 		CASE WHEN i % 20 = 3 THEN 'order-' || i % 40 ELSE '' END, i, CASE WHEN i % 100 = 1 THEN 1 ELSE 3 END, now()
@@ -69,7 +71,18 @@ var _ = Describe("A list of many requests", Ordered, func() {
 		Expect(json.Unmarshal(explained, &plans)).To(Succeed())
 		return plans[0].Plan.Hit + plans[0].Plan.Read
 	}
+	number := func(e164 string) phone.Number {
+		GinkgoHelper()
+		n, err := phone.FromE164(e164)
+		Expect(err).NotTo(HaveOccurred())
+		return n
+	}
 	filters := map[string]verification.ListFilter{
+		"a number":                 {Phone: number("+525512345678")},
+		"a number and a status":    {Phone: number("+5215512345678"), Phase: verification.Expired},
+		"a number and a time":      {Phone: number("+5215512345678"), Since: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)},
+		"a number of test keys":    {Phone: number("+12025550115"), Test: true},
+		"an unknown number":        {Phone: number("+4915112345679")},
 		"all":                      {},
 		"of test keys":             {Test: true},
 		"of test keys, expired":    {Test: true, Phase: verification.Expired},

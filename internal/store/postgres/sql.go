@@ -32,26 +32,30 @@ const (
 	ofLiveKeys = " AND method NOT IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
-	// withNumber and withOtherForm select the requests of a number, in one form of its line each.
-	withNumber    = " AND phone = $8"
-	withOtherForm = " AND phone = $9"
 )
 
-// listStatement returns the statement that reads a page of the requests that one of the conditions selects. Each phase is read in the
-// order of its index, and not at all where its boolean is false. Rows of the other mode are not even counted, so the place where a page
-// ends says nothing about them.
-func listStatement(conditions ...string) string {
-	phase := func(name, wanted, also string) string {
-		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
-			WHERE phase = '` + name + `' AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
-				AND ` + wanted + `::boolean` + also + `
-			ORDER BY created_at DESC, id DESC LIMIT ` + longestPage + `)`
-	}
+// pageStatement returns the statement that reads a page of the requests that one of the conditions selects.
+func pageStatement(conditions ...string) string {
 	var ranges []string
-	for _, also := range conditions {
-		ranges = append(ranges, phase("PENDING", "$5", also), phase("VERIFIED", "$6", also), phase("EXPIRED", "$7", also))
+	for _, condition := range conditions {
+		ranges = append(ranges, `(SELECT `+requestColumns("")+` FROM phoneproof_requests
+			WHERE `+condition+` AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
+			ORDER BY created_at DESC, id DESC LIMIT `+longestPage+`)`)
 	}
 	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join(ranges, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
+}
+
+// listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
+// where its boolean is false. Rows of the other mode are not even counted, so the place where a page ends says nothing about them.
+func listStatement(also string) string {
+	return pageStatement("phase = 'PENDING' AND $5::boolean"+also, "phase = 'VERIFIED' AND $6::boolean"+also, "phase = 'EXPIRED' AND $7::boolean"+also)
+}
+
+// findStatement returns the statement that reads a page of the requests of a number, in both forms of its line. It looks at all
+// requests of the number, because its index holds nothing else.
+func findStatement(also string) string {
+	const inPhase = " AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)"
+	return pageStatement("phone = $8"+inPhase+also, "phone = $9"+inPhase+also)
 }
 
 // The values of the column work, each with the meaning of the column since.
@@ -101,8 +105,8 @@ var (
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
 	sqlListTestReference = listStatement(ofTestKeys + withReference)
-	sqlFind              = listStatement(ofLiveKeys+withNumber, ofLiveKeys+withOtherForm)
-	sqlFindTest          = listStatement(ofTestKeys+withNumber, ofTestKeys+withOtherForm)
+	sqlFind              = findStatement(ofLiveKeys)
+	sqlFindTest          = findStatement(ofTestKeys)
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id

@@ -50,6 +50,8 @@ func notifiesOthersChange(ctx context.Context, t *trial) {
 		id := t.createRequest(ctx, a, t.newCreation()).ID
 		t.harness.Settle()
 		changes, cancel := a.Subscribe(id)
+		t.updateRequest(ctx, b, id, bindSender("sender")) // its hint ends the wait of a client, as a status does
+		t.expectNotified(ctx, changes)
 		t.updateRequest(ctx, b, id, verifyClaimed(true))
 		t.expectNotified(ctx, changes)
 		t.waitForPhase(ctx, a, changes, id, verification.Verified)
