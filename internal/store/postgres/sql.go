@@ -34,28 +34,28 @@ const (
 	withReference = " AND reference = $8 AND reference <> ''"
 )
 
-// pageStatement returns the statement that reads a page of the requests that one of the conditions selects.
-func pageStatement(conditions ...string) string {
-	var ranges []string
-	for _, condition := range conditions {
-		ranges = append(ranges, `(SELECT `+requestColumns("")+` FROM phoneproof_requests
-			WHERE `+condition+` AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
-			ORDER BY created_at DESC, id DESC LIMIT `+longestPage+`)`)
-	}
-	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join(ranges, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
-}
-
 // listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
 // where its boolean is false. Rows of the other mode are not even counted, so the place where a page ends says nothing about them.
 func listStatement(also string) string {
-	return pageStatement("phase = 'PENDING' AND $5::boolean"+also, "phase = 'VERIFIED' AND $6::boolean"+also, "phase = 'EXPIRED' AND $7::boolean"+also)
+	phase := func(name, wanted string) string {
+		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
+			WHERE phase = '` + name + `' AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
+				AND ` + wanted + `::boolean` + also + `
+			ORDER BY created_at DESC, id DESC LIMIT ` + longestPage + `)`
+	}
+	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join([]string{
+		phase("PENDING", "$5"), phase("VERIFIED", "$6"), phase("EXPIRED", "$7"),
+	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
-// findStatement returns the statement that reads a page of the requests of a number, in both forms of its line. It looks at all
-// requests of the number, because its index holds nothing else.
+// findStatement returns the statement that reads a page of the requests of a number, which has one form or two. They are few, and the
+// subquery keeps a planner without statistics from reading those of the whole project.
 func findStatement(also string) string {
-	const inPhase = " AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)"
-	return pageStatement("phone = $8"+inPhase+also, "phone = $9"+inPhase+also)
+	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (
+			SELECT * FROM phoneproof_requests WHERE phone IN ($8, $9) OFFSET 0
+		) AS r WHERE project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
+			AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)` + also + `
+		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
 // The values of the column work, each with the meaning of the column since.
