@@ -135,7 +135,6 @@ func TestFind_isLimitedAsLists(t *testing.T) {
 	w.g.Expect(w.store.calls.Load()).To(Equal(before), "the store is not asked")
 }
 
-// TestParameters_unknownOnesAreRefused: a filter that is ignored would answer with everybody.
 func TestParameters_unknownOnesAreRefused(t *testing.T) {
 	w := newRequestsWorld(t)
 	id, _ := w.begin("")

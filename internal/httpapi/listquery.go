@@ -14,8 +14,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// parseListQuery reads the parameters of a list. Each may be given once, and unknown ones are refused: a filter that is ignored would
-// answer with everybody.
+// parseListQuery reads the parameters of a list. Each may be given once, and unknown ones are refused: an answer without a filter that
+// was meant would have all requests.
 func parseListQuery(raw, project string) (verification.ListQuery, error) {
 	query := verification.ListQuery{Limit: defaultPage}
 	values, err := url.ParseQuery(raw)

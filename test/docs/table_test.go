@@ -79,6 +79,7 @@ var rules = []rule{
 
 	{"docs/requests.md", "yaml", "spec:", projectFragment("")},
 	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" "$URL`, notRun("internal/httpapi tests the call and its answer against the contract")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"phoneNumber":"+49..."}' "$URL/api/verify/requests/find"`, notRun("as above")},
 	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/cancel"`, notRun("as above")},
 	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/redeliver"`, notRun("as above")},
 
