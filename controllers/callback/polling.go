@@ -33,7 +33,7 @@ type polling struct {
 	state   telegram.PollState
 	since   time.Time
 	fetched bool // in this term
-	version int // counts the changes of state
+	version int  // counts the changes of state
 }
 
 func newPolling(c clock.PassiveClock) *polling {

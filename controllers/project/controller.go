@@ -88,7 +88,7 @@ func (c *Controller) writeStatus(ctx context.Context, seen *observed, done outco
 	status := &verifyv1.VerificationProjectStatus{ObservedGeneration: generation, Conditions: list, Claims: done.claims}
 	applied, err := verifyv1.ApplyStatus(seen.project.Namespace, seen.project.Name, status)
 	if err != nil {
-		return err
+		return fmt.Errorf("prepare status: %w", err)
 	}
 	// It prevents a write that was judged by a stale status: the former one may be our own that the cache does not show yet.
 	applied.SetResourceVersion(seen.project.ResourceVersion)

@@ -198,7 +198,7 @@ func (c *Controller) writeDelay() time.Duration {
 func (c *Controller) applyConditions(ctx context.Context, project *verifyv1.VerificationProject, wanted []metav1.Condition) error {
 	applied, err := verifyv1.ApplyStatus(project.Namespace, project.Name, &verifyv1.VerificationProjectStatus{Conditions: wanted})
 	if err != nil {
-		return err
+		return fmt.Errorf("prepare conditions: %w", err)
 	}
 	applied.SetUID(project.UID)
 	applied.SetResourceVersion(c.known.version)

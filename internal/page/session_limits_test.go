@@ -197,15 +197,15 @@ func TestSession_formsOfOtherSitesAreRefused(t *testing.T) {
 func TestSession_isNoneAtTheLevelPossession(t *testing.T) {
 	s := newSite(t)
 	initiated, page := s.start(func(in *verification.Initiation) { in.ReturnURL = "https://shop.example/back?code=mine" })
-	response, body := s.send(http.MethodGet, page)
+	_, body := s.send(http.MethodGet, page)
 	s.Expect(body).NotTo(Or(ContainSubstring("/confirm"), ContainSubstring("/cancel")))
 	before, err := s.store.Read(t.Context(), initiated.Request.ID)
 	s.Expect(err).NotTo(HaveOccurred())
 	for _, operation := range []string{"/confirm", "/cancel"} {
-		response, _ = s.post(page+operation, "code=123456")
+		response, _ := s.post(page+operation, "code=123456")
 		s.Expect(response.StatusCode).To(Equal(http.StatusNotFound), operation)
 	}
-	response, _ = s.send(http.MethodGet, page+"/return?code=123456")
+	response, _ := s.send(http.MethodGet, page+"/return?code=123456")
 	s.Expect(response.StatusCode).To(Equal(http.StatusNotFound))
 	s.Expect(s.store.Read(t.Context(), initiated.Request.ID)).To(Equal(before))
 	s.verify(initiated.Request.ID)

@@ -237,7 +237,7 @@ func (c *cluster) applyStatus(ctx context.Context, status *verifyv1.Verification
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
 	project, err := verifyv1.ApplyStatus(namespace, name, status)
 	if err != nil {
-		return err
+		return fmt.Errorf("prepare status: %w", err)
 	}
 	if err := c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(project), owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply status: %w", err)

@@ -18,8 +18,8 @@ type StateTexts struct {
 
 // Texts are those of the page in one language. The English ones are the original; no native speaker has read the others yet.
 //
-// The places are {app} for the messenger, {name} for who asks, {number}, {purpose}, {confirm} and {notMe} for buttons of the chat, {tries} for
-// how often digits may still be entered, {step} and {minutes}. What stands between two * is emphasized.
+// The places are {app} for the messenger, {name} for who asks, {number}, {purpose}, {confirm} and {notMe} for buttons of the chat, {tries}
+// for how often digits may still be entered, {step} and {minutes}. What stands between two * is emphasized.
 type Texts struct {
 	// Step numbers what the user does next, as StepOpen, StepSend and StepBack are numbered.
 	Step     string `json:"step"`

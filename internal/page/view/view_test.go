@@ -226,6 +226,7 @@ func TestRender_numbersStepsInOneWay(t *testing.T) {
 			warning = "tell no one the digits"
 		case Verified, Declined, Canceled, Expired:
 			warning = "</div></main>"
+		default:
 		}
 		g.Expect(page).To(ContainSubstring(warning), "%s", state)
 		g.Expect(page).To(ContainSubstring(`<p class="purpose">Purpose: <bdi>Sign in</bdi></p></header>`))

@@ -40,7 +40,8 @@ func (s *Store) List(ctx context.Context, q verification.ListQuery) (verificatio
 		page.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	for _, r := range found {
-		if q.Selects(&r.Request, r.readAt) { // all do, but those that have lapsed without being expired yet, and those of a number with another reference
+		// All do, but those that have lapsed without being expired yet, and those of a number with another reference.
+		if q.Selects(&r.Request, r.readAt) {
 			page.Requests = append(page.Requests, r.Request)
 		}
 	}

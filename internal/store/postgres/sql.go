@@ -52,7 +52,7 @@ func listStatement(also string) string {
 // subquery keeps a planner without statistics from reading those of the whole project.
 func findStatement(also string) string {
 	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (
-			SELECT * FROM phoneproof_requests WHERE phone IN ($8, $9) OFFSET 0
+			SELECT ` + requestColumns("") + `, project FROM phoneproof_requests WHERE phone IN ($8, $9) OFFSET 0
 		) AS r WHERE project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
 			AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)` + also + `
 		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage

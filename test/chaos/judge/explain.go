@@ -163,21 +163,12 @@ func (e *Evidence) explainLoss(d *ledger.Delivery, again time.Time) string {
 }
 
 // explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state
-// was due: the first sender could not record it, the second was already on its way when the first arrived, the second
-// was overtaken and its sender could not record it, or one of them belongs to an earlier attempt. A process that lives on keeps what it could not record, and does not send it
-// again.
+// was due: see explainTakeover, or one of them belongs to an earlier attempt. A process that lives on keeps what it could
+// not record, and does not send it again.
 func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Delivery) string {
 	if first.Process == "" || first.Process != second.Process {
-		if kind := e.explainLoss(first, second.At); kind != "" {
+		if kind := e.explainTakeover(first, second); kind != "" {
 			return kind
-		}
-		if kind := e.explainEffect(late, second.Process, second.Request, second.At, first.At); kind != "" {
-			return kind
-		}
-		if e.wasOvertaken(first, second) {
-			if kind := e.explainLoss(second, first.At); kind != "" {
-				return kind
-			}
 		}
 	}
 	if after == nil {
@@ -187,6 +178,22 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 		return kind
 	}
 	return e.explainLate(first, after)
+}
+
+// explainTakeover returns the kind of fault because of which two processes delivered the same attempt: the first sender
+// could not record it, the second was already on its way when the first arrived, or it was overtaken, and its sender
+// could not record it.
+func (e *Evidence) explainTakeover(first, second *ledger.Delivery) string {
+	if kind := e.explainLoss(first, second.At); kind != "" {
+		return kind
+	}
+	if kind := e.explainEffect(late, second.Process, second.Request, second.At, first.At); kind != "" {
+		return kind
+	}
+	if !e.wasOvertaken(first, second) {
+		return ""
+	}
+	return e.explainLoss(second, first.At)
 }
 
 // wasOvertaken reports whether a line held up the second delivery, which was sent before the first or within the same

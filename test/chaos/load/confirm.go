@@ -54,7 +54,8 @@ func changeDigits(digits string, by int) string {
 func (l *Load) enterCode(ctx context.Context, replica, id, code string, right bool) bool {
 	header := http.Header{"Authorization": {"Bearer " + l.Key()}, "Content-Type": {"application/json"}}
 	asked := time.Now()
-	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/confirm", header, fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code))
+	sent := fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code)
+	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/confirm", header, sent)
 	var answer struct {
 		Error struct {
 			Code string `json:"code"`
