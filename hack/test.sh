@@ -31,8 +31,8 @@ link=-ldflags=-w
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 
 # What uses an API server in these packages is a small part of them.
-mostly_without_server='/internal/(leader|server|webhook)$'
-small_part='^(TestLease|TestObject|TestSend_apiServer)$'
+mostly_without_server='/internal/(leader|operator|server|webhook)$'
+small_part='^(TestLease|TestObject|TestRun_namespaceThatCannotBeRead|TestSend_apiServer)$'
 race=() labels=
 case $mode in
 all) budget='8 min, warm' labels='!slow' ;;
@@ -77,7 +77,7 @@ if [[ " ${flags[*]} " =~ " "--?(test\.)?(run|bench)[=\ ] ]]; then
 fi
 packages=("${long[@]}" "${short[@]}")
 case "${packages[*]} $specs" in
-*/test/controlplane* | */plugin/doctor* | *yes) hack/envtest-assets.sh controllers || exit 1 ;;
+*/test/controlplane* | */plugin/doctor* | */internal/operator* | *yes) hack/envtest-assets.sh controllers || exit 1 ;;
 esac
 
 rm -rf $out
@@ -120,7 +120,7 @@ if [[ -n $specs && $mode == all ]]; then
 fi
 if [[ -n $specs && $mode == slow ]]; then
 	"${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link -timeout="$timeout" -race \
-		-run="$small_part" ./internal/leader ./internal/server ./internal/webhook </dev/null || status=1
+		-run="$small_part" ./internal/leader ./internal/operator ./internal/server ./internal/webhook </dev/null || status=1
 fi
 for group in "${groups[@]}"; do
 	wait "$group"

@@ -70,7 +70,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 		done.err = fmt.Errorf("compare pod template: %w", err)
 		return
 	}
-	decided, lost, err := c.hosts.requestHosts(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
+	decided, lost, err := c.hosts.requestHosts(ctx, c.client, seen.routes, c.newHostRequest(seen), &c.Permissions)
 	c.addAsking(ctx, c.queue, seen.project, lost)
 	if err != nil {
 		done.err = err
@@ -189,7 +189,7 @@ func findObstacle(seen *observed, result apply.Result, decided hostDecision, hel
 	case len(decided.held) > 0:
 		return closed, afterHeld
 	case closed != nil:
-		return closed, 0 // grants change only with a restart
+		return closed, decided.delay // grants change only with a restart
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0

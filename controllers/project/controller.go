@@ -24,8 +24,8 @@ type Options struct {
 	Render render.Options
 	// Permissions are what projects may ask for.
 	Permissions Permissions
-	// Namespaces are those of CacheOptions.
-	Namespaces []string
+	// Namespaces are those of CacheOptions, and LeftOut further ones, which could not be read.
+	Namespaces, LeftOut []string
 	// MaxUnreadyRollouts is how many Deployments may get new pods at a time for reasons other than a change of their project.
 	MaxUnreadyRollouts int
 	// GatewayPeriod is how often the Gateway API is discovered; 30 s if zero.
@@ -44,6 +44,7 @@ type Controller struct {
 	gateway  *gateway
 	recorder events.EventRecorder
 	queue    queue // set before the first project is reconciled
+	began    time.Time
 	turns    turns
 	pace     pace
 	claims   claims

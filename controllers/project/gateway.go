@@ -48,13 +48,16 @@ type gateway struct {
 
 	found    atomic.Bool
 	watching bool
-	logged   bool // an unreadable HTTPRoute was logged
+	unread   atomic.Bool // HTTPRoutes are there and cannot be read, which was logged
 	once     sync.Once
 	known    chan struct{} // closed at the first result
 }
 
 // isPresent reports whether the API is available.
 func (g *gateway) isPresent() bool { return g.found.Load() }
+
+// IsGatewayUnread reports whether the cluster has HTTPRoutes that cannot be read, which counts as having none.
+func (c *Controller) IsGatewayUnread() bool { return c.gateway.unread.Load() }
 
 // String returns the source's name in logs.
 func (g *gateway) String() string { return "gateway source" }
@@ -123,10 +126,11 @@ func (g *gateway) ensureWatch(ctx context.Context, queue queue) bool {
 	if err == nil {
 		err = g.startWatch(ctx, queue)
 	}
-	if err != nil && !g.logged && ctx.Err() == nil {
+	if err != nil && !g.unread.Load() && ctx.Err() == nil {
 		g.log.Error(err, "list HTTPRoutes failed, treated as absent")
 	}
-	g.logged, g.watching = err != nil, err == nil
+	g.unread.Store(err != nil)
+	g.watching = err == nil
 	return g.watching
 }
 

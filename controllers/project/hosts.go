@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +18,10 @@ import (
 type hostRequest struct {
 	exposure
 
-	present []string // hosts of its existing exposures
-	answers bool     // one of its pods answers
+	present []string      // hosts of its existing exposures
+	former  []string      // hosts that it was given before
+	answers bool          // one of its pods answers
+	delay   time.Duration // how long new hosts wait, because their holders may be unread
 }
 
 // hostDecision is the result for the hosts that a project wants. Those in no list wait until a pod answers.
@@ -28,6 +31,9 @@ type hostDecision struct {
 	denied []string // these are granted to other namespaces
 	held   []string // another project has these
 	opened bool     // one of the open hosts is new to the project
+	// delayed are new hosts that no grant covers, and delay is how long they wait.
+	delayed []string
+	delay   time.Duration
 }
 
 // decideHosts decides on each host by the existing exposures, which only the operator creates. A project that has an exposure for
@@ -47,6 +53,8 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 			}
 		case elsewhere && host != render.EveryHost || beside:
 			d.held = append(d.held, host)
+		case request.mayBeUnread(host) && len(permissions.findHostOwners(host)) == 0:
+			d.delayed, d.delay = append(d.delayed, host), request.delay
 		case request.answers:
 			d.open = append(d.open, host)
 			if elsewhere {
@@ -55,6 +63,11 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 		}
 	}
 	return d
+}
+
+// mayBeUnread reports whether an unread namespace may have a host that the project could get now.
+func (r *hostRequest) mayBeUnread(host string) bool {
+	return r.answers && r.delay > 0 && host != render.EveryHost && !slices.Contains(r.former, host)
 }
 
 // findRivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one
@@ -92,6 +105,7 @@ func (h *hosts) requestHosts(
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	former := h.removeGiven(request.owner)
+	request.former = former
 	var others []exposure
 	for _, host := range request.hosts {
 		rivals, err := h.listRivals(ctx, reader, routes, host)
@@ -178,14 +192,21 @@ func subtractHosts(hosts, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return slices.Contains(others, host) })
 }
 
+// unreadDelay is how long after its start the operator gives no new hosts away if it could not read a namespace: a project there may
+// have them. If the namespace comes back, the process ends sooner, after ten minutes.
+const unreadDelay = 11 * time.Minute
+
 // newHostRequest returns the hosts that a project asks for.
-func newHostRequest(seen *observed) *hostRequest {
+func (c *Controller) newHostRequest(seen *observed) *hostRequest {
 	p := seen.project
 	r := &hostRequest{
 		exposure: exposure{
 			namespace: p.Namespace, project: p.Name, owner: p.UID, hosts: collectHosts(p, seen.routes), paths: render.Paths(p),
 		},
 		answers: isAvailable(seen.children.Deployment()) && !p.Suspended(),
+	}
+	if len(c.LeftOut) > 0 {
+		r.delay = max(0, c.began.Add(unreadDelay).Sub(c.Clock.Now()))
 	}
 	for _, object := range seen.children.Exposures() {
 		if own, ok := readExposure(object, p); ok {
@@ -204,6 +225,10 @@ func explainHosts(d hostDecision) *blocker {
 	case len(d.held) > 0:
 		return &blocker{stalls, verifyv1.ReasonHostInUse, fmt.Sprintf("spec.expose: another project already answers to the host name "+
 			"%s; use another one, or ask the cluster's administrator to grant it (operator flag %s)", quoteValue(d.held[0]), hostGrantFlag)}
+	case len(d.delayed) > 0:
+		return &blocker{waits, verifyv1.ReasonProgressing, fmt.Sprintf("spec.expose: the host name %s waits for eleven minutes after the "+
+			"operator's start, because a namespace cannot be read whose projects may answer to it; the cluster's administrator can "+
+			"grant it (operator flag %s)", quoteValue(d.delayed[0]), hostGrantFlag)}
 	default:
 		return nil
 	}

@@ -1,6 +1,8 @@
 package project
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -27,6 +29,10 @@ var _ = Describe("A host name", func() {
 	}
 	silent := func(r *hostRequest) *hostRequest {
 		r.answers = false
+		return r
+	}
+	unread := func(r *hostRequest, former ...string) *hostRequest {
+		r.delay, r.former = time.Minute, former
 		return r
 	}
 	other := func(namespace string, paths []string, hosts ...string) exposure {
@@ -56,6 +62,12 @@ var _ = Describe("A host name", func() {
 			exposure{namespace: "shop", project: "own", owner: "own", hosts: []string{a}, paths: paths}),
 		Entry("another owner: a former project of its name", wants(a), nil, hostDecision{open: []string{a}},
 			exposure{namespace: "shop", project: "own", owner: "former", hosts: []string{a}, paths: paths}),
+		Entry("a namespace is unread: a new one waits", unread(wants(a)), nil, hostDecision{delayed: []string{a}, delay: time.Minute}),
+		Entry("it waits for a pod first", unread(silent(wants(a))), nil, hostDecision{}),
+		Entry("and one that it has does not", unread(has(wants(a), a)), nil, hostDecision{open: []string{a}}),
+		Entry("nor one whose exposure was deleted by mistake", unread(wants(a), a), nil, hostDecision{open: []string{a}}),
+		Entry("nor one that is granted to it", unread(wants(a)), granted, hostDecision{open: []string{a}}),
+		Entry("nor every host, which no other namespace keeps", unread(wants(render.EveryHost)), nil, hostDecision{open: []string{render.EveryHost}}),
 		Entry("a wildcard holds no name below it", wants(a), nil, hostDecision{open: []string{a}}, other("bank", paths, "*.example.com")),
 		Entry("a wildcard holds itself", wants("*.example.com"), nil, hostDecision{held: []string{"*.example.com"}}, other("bank", paths, "*.example.com")),
 		Entry("every host is held by no other namespace", wants(render.EveryHost), nil,

@@ -89,6 +89,24 @@ var _ = Describe("A project that was refused a host", func() {
 		expectHost(ctx, waiting, host)
 	})
 
+	It("gets a new one eleven minutes after the start of an operator that cannot read a namespace", func(ctx SpecContext) {
+		const host, base = "unread.refused.example.com", "https://unread.refused.example.com"
+		o, namespace := usual(), newNamespace(ctx)
+		o.LeftOut = []string{"unread"}
+		startSteppedOperator(ctx, operator, o, namespace)
+		waiting := create(ctx, newProject(namespace, "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		deployment(ctx, waiting)
+		report(ctx, waiting)
+		setRollout(ctx, waiting, allReady)
+		found := expectCondition(ctx, waiting, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
+		Expect(found.Message).To(ContainSubstring("spec.expose: the host name \"" + host + "\" waits"))
+		Expect(children(ctx, waiting)).NotTo(ContainElement(HavePrefix("Ingress")))
+		elapse(ctx, unreadDelay)
+		expectHost(ctx, waiting, host)
+		expectReady(ctx, waiting)
+	})
+
 	It("gets it when the project that had it by an HTTPRoute is deleted", func(ctx SpecContext) {
 		const host, base = "routed.refused.example.com", "https://routed.refused.example.com"
 		installGatewayAPI(ctx)

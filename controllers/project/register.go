@@ -73,6 +73,11 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 	return o, nil
 }
 
+// CachedObjects returns an empty object of each kind that the cache always holds, projects first.
+func CachedObjects() []client.Object {
+	return append([]client.Object{&verifyv1.VerificationProject{}}, apply.Objects(false)...)
+}
+
 // ClientOptions returns the options of the controller's client: it reads HTTPRoutes from the cache too, which have no Go type
 // here.
 func ClientOptions() client.Options {
@@ -88,7 +93,7 @@ func New(o Options) *Controller {
 		o.Clock = clock.RealClock{}
 	}
 	o.Permissions.grants = o.Permissions.indexGrants()
-	return &Controller{Options: o}
+	return &Controller{Options: o, began: o.Clock.Now()}
 }
 
 // Register adds the controller to a manager, to run while that leads. The manager must use Scheme, CacheOptions and

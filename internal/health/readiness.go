@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,9 @@ type ReadinessOptions struct {
 	// Serving returns an error while the process should get no traffic, for example while it drains. It is called for each probe
 	// and must not block; nil for none.
 	Serving func() error
-	Log     logr.Logger
+	// Note returns what /readyz says of a process that is ready, in whole lines; nil for nothing.
+	Note func() string
+	Log  logr.Logger
 }
 
 // Readiness is a Runnable that checks periodically and answers probes with the last result. If each probe waited for a check,
@@ -120,7 +123,11 @@ func NewProbesHandler(r *Readiness) *http.ServeMux {
 			writeText(w, http.StatusServiceUnavailable, "not ready")
 			return
 		}
-		writeText(w, http.StatusOK, "ok")
+		text := "ok"
+		if note := r.options.Note; note != nil {
+			text = strings.TrimSuffix("ok\n"+note(), "\n")
+		}
+		writeText(w, http.StatusOK, text)
 	})
 	return mux
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,12 +39,17 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("configure pods: %w", err)
 	}
-	mgr, err := o.newManager(ctx, config, log)
+	watched, err := o.newNamespaces(config, log.WithName("namespaces"))
+	if err != nil {
+		return fmt.Errorf("probe namespaces: %w", err)
+	}
+	cached, left := watched.begin(ctx)
+	mgr, err := o.newManager(ctx, config, watched, log)
 	if err != nil {
 		return fmt.Errorf("set up manager: %w", err)
 	}
 	controller := project.New(project.Options{
-		Render: rendering, Permissions: o.Permissions, Namespaces: o.Namespaces, MaxUnreadyRollouts: o.MaxUnreadyRollouts,
+		Render: rendering, Permissions: o.Permissions, Namespaces: cached, LeftOut: left, MaxUnreadyRollouts: o.MaxUnreadyRollouts,
 		Log: log.WithName("project"),
 	})
 	if err := controller.Register(ctx, mgr); err != nil {
@@ -52,7 +58,21 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	if err := metrics.Registry.Register(project.NewMetrics(mgr.GetClient(), log.WithName("metrics"))); err != nil {
 		return fmt.Errorf("register metrics of projects: %w", err)
 	}
+	if err := metrics.Registry.Register(watched.gauge); err != nil {
+		return fmt.Errorf("register metrics of namespaces: %w", err)
+	}
 	log.Info("operating", "version", version.Version(), "image", o.Image, "namespaces", o.Namespaces)
+	ctx, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer end()
+	if len(watched.watched) > 0 { // not by the manager, which begins with such work once the cache is filled
+		group.Go(func() {
+			watched.follow(ctx, func(ctx context.Context) lossCosts {
+				return lossCosts{all: !isFilled(ctx, mgr.GetCache()), routes: controller.IsGatewayUnread()}
+			}, end)
+		})
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the operator: %w", err)
 	}
@@ -74,12 +94,12 @@ func (o *Options) renderOptions() (render.Options, error) {
 	}, nil
 }
 
-func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.Logger) (manager.Manager, error) {
+func (o *Options) newManager(ctx context.Context, config *rest.Config, watched *namespaces, log logr.Logger) (manager.Manager, error) {
 	scheme, err := project.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
-	caches, err := project.CacheOptions(o.Namespaces)
+	caches, err := project.CacheOptions(watched.cached)
 	if err != nil {
 		return nil, fmt.Errorf("configure cache: %w", err)
 	}
@@ -98,7 +118,7 @@ func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	if err := o.addPorts(ctx, mgr, config, log); err != nil {
+	if err := o.addPorts(ctx, mgr, config, watched, log); err != nil {
 		return nil, fmt.Errorf("add ports: %w", err)
 	}
 	return mgr, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,8 @@ type Options struct {
 	MetricsCertPath string
 	HealthAddress   string
 
-	accountGrants, hostGrants []string // as Complete parses them
+	accountGrants, hostGrants []string      // as Complete parses them
+	probePeriod               time.Duration // for tests, also in place of minUptime; the usual ones if zero
 }
 
 // AddFlags adds the flags of the operator, with their defaults.

@@ -43,11 +43,11 @@ const (
 )
 
 // addPorts adds the ports for metrics and probes to the manager. Those that the manager makes itself bound no connections.
-func (o *Options) addPorts(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
+func (o *Options) addPorts(ctx context.Context, mgr manager.Manager, config *rest.Config, watched *namespaces, log logr.Logger) error {
 	if err := o.addMetrics(ctx, mgr, config, log.WithName("metrics")); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	readiness := newReadiness(ctx, mgr.GetCache(), log.WithName("probes"))
+	readiness := newReadiness(ctx, mgr.GetCache(), watched.describe, log.WithName("probes"))
 	if err := mgr.Add(readiness); err != nil {
 		return fmt.Errorf("add readiness: %w", err)
 	}
@@ -140,8 +140,15 @@ type cacheSyncer interface {
 	WaitForCacheSync(ctx context.Context) bool
 }
 
-// newReadiness returns a readiness that begins once the caches are filled and ends with ctx.
-func newReadiness(ctx context.Context, caches cacheSyncer, log logr.Logger) *health.Readiness {
+// isFilled reports whether a cache is filled, in less time than a check may take.
+func isFilled(ctx context.Context, caches cacheSyncer) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return caches.WaitForCacheSync(ctx)
+}
+
+// newReadiness returns a readiness that begins once the caches are filled and ends with ctx. It notes what does not end it.
+func newReadiness(ctx context.Context, caches cacheSyncer, note func() string, log logr.Logger) *health.Readiness {
 	return health.NewReadiness(health.ReadinessOptions{
 		Check: func(ctx context.Context) error {
 			if !caches.WaitForCacheSync(ctx) {
@@ -150,6 +157,7 @@ func newReadiness(ctx context.Context, caches cacheSyncer, log logr.Logger) *hea
 			return nil
 		},
 		Serving: ctx.Err,
+		Note:    note,
 		Log:     log,
 	})
 }

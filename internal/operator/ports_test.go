@@ -30,7 +30,7 @@ func TestReadiness(t *testing.T) {
 		g := NewWithT(t)
 		ctx, stop := context.WithCancel(t.Context())
 		c := &caches{}
-		readiness := newReadiness(ctx, c, logr.Discard())
+		readiness := newReadiness(ctx, c, func() string { return "" }, logr.Discard())
 		handler := health.NewProbesHandler(readiness)
 		probe := func(path string) int {
 			began := time.Now()

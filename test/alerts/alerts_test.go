@@ -104,6 +104,12 @@ var alertCases = map[string][]alertCase{
 		{"for 6 % of many", true, []string{sessionSteps("proven", 5), sessionSteps("proven", 5, "b"), declinedOnce(36)}},
 		{"for declines alone", true, []string{sessionSteps("proven", 0), declinedOnce(7)}},
 	},
+	"PhoneProofNamespaceUnread": {
+		{"not while all are read", false, []string{`phoneproof_operator_namespace_unread{namespace="a"} 0x60`, `phoneproof_operator_namespace_unread{namespace="b"} 0x60`}},
+		{"not once it is read by an operator that took over", false, []string{`phoneproof_operator_namespace_unread{namespace="a", pod="a"} 1x60`,
+			`phoneproof_operator_namespace_unread{namespace="a", pod="b"} 0x60`}},
+		{"when one is not", true, []string{`phoneproof_operator_namespace_unread{namespace="a"} 0x60`, `phoneproof_operator_namespace_unread{namespace="b"} 1x60`}},
+	},
 	"PhoneProofPanics": {
 		{"not while there is none", false, []string{`phoneproof_http_panics_total{` + server + `} 0x60`}},
 		{"when there is one", true, []string{`phoneproof_http_panics_total{` + server + `} 0x50 1x9`}},

@@ -18,6 +18,18 @@ func operatorChecks() []check {
 			find: findAbsentOperator,
 		},
 		{
+			name: "NamespaceUnread", problem: "the operator cannot read the namespace: it is missing, or lacks the chart's Roles",
+			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator reads it " +
+				"within ten minutes; at once after `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
+			find: func(f *Facts) []evidence {
+				var all []evidence
+				for _, text := range f.Refused.Value {
+					all = append(all, evidence{text: text})
+				}
+				return all
+			},
+		},
+		{
 			name: "OperatorBehind", problem: "the operator has not acted on the last change of the project",
 			remedy: "look at its logs: `kubectl -n phoneproof-system logs deploy/phoneproof-operator`",
 			find: func(f *Facts) []evidence {
@@ -56,11 +68,11 @@ func findAbsentOperator(f *Facts) []evidence {
 		return nil
 	}
 	for i := range f.Operators.Value {
-		if f.Operators.Value[i].Status.ReadyReplicas > 0 {
+		if d := &f.Operators.Value[i]; d.Status.ReadyReplicas > 0 && watches(d, f.Project.Namespace) {
 			return nil
 		}
 	}
-	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod", len(f.Operators.Value)))
+	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod that works in %s", len(f.Operators.Value), f.Project.Namespace))
 }
 
 // isRecent reports whether the operator or a pod may still be about to act on a change of that time.

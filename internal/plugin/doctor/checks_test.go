@@ -168,9 +168,10 @@ var cases = map[string]struct {
 		condition(verifyv1.ConditionWebhookHealthy, metav1.ConditionFalse, verifyv1.ReasonSigningSecretMissing)(f)
 	}, "because"},
 
-	"OperatorAbsent": {func(f *Facts) { f.Project.Status.ObservedGeneration = -1 }, "was never observed"},
-	"OperatorBehind": {func(f *Facts) { f.Project.Status.ObservedGeneration = 2 }, "observedGeneration is 2, metadata.generation is 3"},
-	"CRDsOlder":      {func(f *Facts) { f.MissingFields.Value = strings.Fields("a b c d e f g") }, "they lack a, b, c, d, e and 2 more"},
+	"OperatorAbsent":  {func(f *Facts) { f.Project.Status.ObservedGeneration = -1 }, "was never observed"},
+	"NamespaceUnread": {func(f *Facts) { f.Refused.Value = []string{"it may not list"} }, "it may not list"},
+	"OperatorBehind":  {func(f *Facts) { f.Project.Status.ObservedGeneration = 2 }, "observedGeneration is 2, metadata.generation is 3"},
+	"CRDsOlder":       {func(f *Facts) { f.MissingFields.Value = strings.Fields("a b c d e f g") }, "they lack a, b, c, d, e and 2 more"},
 
 	"QuotaExceeded":     {refusal(`pods "x" is forbidden: exceeded quota: small, requested: pods=1`), "exceeded quota: small"},
 	"LimitRangeRefuses": {refusal("maximum memory usage per Container is 32Mi, but limit is 256Mi"), "per Container is 32Mi"},

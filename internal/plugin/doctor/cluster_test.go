@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,7 +97,7 @@ func (c *cluster) createOperator(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Spec: corev1.PodSpec{ServiceAccountName: "phoneproof-operator", Containers: []corev1.Container{{
 					Name: "operator", Image: "phoneproof:dev", Args: []string{"operator", "--server-image=phoneproof:dev"},
 				}}},
 			},
@@ -104,6 +105,27 @@ func (c *cluster) createOperator(t *testing.T) {
 	}
 	g.Expect(c.admin.Create(t.Context(), d)).To(Succeed())
 	c.setOperatorReady(t, 1)
+	g.Expect(c.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "phoneproof-operator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "phoneproof-system", Name: "phoneproof-operator"}},
+	})).To(Succeed())
+}
+
+// restrictOperator has the operator work in one namespace more than it has rights in, until the test ends.
+func (c *cluster) restrictOperator(t *testing.T, namespace string) {
+	t.Helper()
+	var d appsv1.Deployment
+	g, ctx := NewWithT(t), context.WithoutCancel(t.Context())
+	key := client.ObjectKey{Namespace: "phoneproof-system", Name: "phoneproof-operator"}
+	set := func(account string, args ...string) {
+		g.Expect(c.admin.Get(ctx, key, &d)).To(Succeed())
+		d.Spec.Template.Spec.ServiceAccountName = account
+		d.Spec.Template.Spec.Containers[0].Args = append([]string{"operator", "--server-image=phoneproof:dev"}, args...)
+		g.Expect(c.admin.Update(ctx, &d)).To(Succeed())
+	}
+	set("without-rights", "--watch-namespace="+namespace+",other")
+	t.Cleanup(func() { set("phoneproof-operator") })
 }
 
 func (c *cluster) setOperatorReady(t *testing.T, pods int32) {

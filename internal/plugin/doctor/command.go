@@ -90,6 +90,7 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 		rights.Right{Verbs: "list", Resource: "limitranges", For: "what keeps pods from starting"},
 		rights.Right{Verbs: "list", Resource: "networkpolicies.networking.k8s.io", For: "who reaches the pods"},
 		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the pods' clocks"},
+		rights.Right{Verbs: "create", Resource: "localsubjectaccessreviews.authorization.k8s.io", For: "the operator's rights"},
 		rights.Right{Verbs: "get", Resource: "secrets", For: "the form of the values, and --ask-platforms"},
 		rights.Right{Verbs: "get", Resource: "pods/proxy", For: "what arrives at the callback of WhatsApp"},
 	)

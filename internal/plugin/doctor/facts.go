@@ -33,6 +33,8 @@ type Facts struct {
 	Policies   Known[[]networkingv1.NetworkPolicy]
 	// Operators are the operator's Deployments.
 	Operators Known[[]appsv1.Deployment]
+	// Refused is what the operators may not read, in words.
+	Refused Known[[]string]
 	// MissingFields are fields of the CRDs that this version knows and the cluster does not.
 	MissingFields Known[[]string]
 

@@ -150,6 +150,7 @@ func (e *Examiner) readOperators(ctx context.Context, f *Facts) {
 		f.Operators.Why = "there is none in " + e.options.OperatorNamespace + ": name its namespace by --operator-namespace"
 	default:
 		f.Operators = knownValue(found)
+		e.checkRoles(ctx, f)
 	}
 }
 

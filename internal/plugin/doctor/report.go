@@ -105,6 +105,7 @@ func listUnread(f *Facts) []NotChecked {
 		{"LimitRanges", f.Ranges.Why},
 		{"NetworkPolicies", f.Policies.Why},
 		{"the operator", f.Operators.Why},
+		{"the operator's rights in the namespace", f.Refused.Why},
 		{"the CRDs", f.MissingFields.Why},
 		{"the values of Secrets", f.Secrets.Why},
 		{"what arrives at the WhatsApp callback", f.Callbacks.Why},

@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/phoneproof/phoneproof/controllers/project"
+)
+
+const (
+	probePeriod = 30 * time.Second
+	// minUptime is how long a process runs at least before it ends for a namespace. The kubelet's delays between restarts do not grow
+	// then.
+	minUptime = 10 * time.Minute
+	// probeTimeout bounds a probe.
+	probeTimeout = 10 * time.Second
+	// unreadCause is why the operator cannot read a namespace: with rights in namespaces alone both are Forbidden.
+	unreadCause = "missing, or lacks the chart's Roles"
+)
+
+// namespaces are those of --watch-namespace. The manager waits for its cache, and the cache for each of its namespaces, so one that
+// cannot be read is left out when the process starts; the process ends when that namespace can be read.
+type namespaces struct {
+	watched           []string
+	period, minUptime time.Duration
+	client            client.Client
+	gauge             *prometheus.GaugeVec
+	log               logr.Logger
+	cached            []string // those that the cache holds
+	unread            atomic.Pointer[[]string]
+}
+
+// newNamespaces returns the namespaces of the options, of which none is read yet.
+func (o *Options) newNamespaces(config *rest.Config, log logr.Logger) (*namespaces, error) {
+	n := &namespaces{watched: o.Namespaces, period: probePeriod, minUptime: minUptime, log: log, gauge: prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{
+			Name: "phoneproof_operator_namespace_unread",
+			Help: "1 for a namespace of --watch-namespace that the operator cannot read: it is missing, or lacks the chart's Roles.",
+		}, []string{"namespace"})}
+	n.unread.Store(&[]string{})
+	if o.probePeriod > 0 {
+		n.period, n.minUptime = o.probePeriod, o.probePeriod
+	}
+	scheme, err := project.Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	if n.client, err = client.New(rest.AddUserAgent(config, "namespaces"), client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return n, nil
+}
+
+// begin returns the namespaces that the cache may hold, and those that are left out. If none can be read, the cache waits for all.
+func (n *namespaces) begin(ctx context.Context) (cached, left []string) {
+	n.probe(ctx)
+	left = n.listUnread()
+	if len(left) == len(n.watched) {
+		left = nil
+	}
+	n.cached = slices.DeleteFunc(slices.Clone(n.watched), func(name string) bool { return slices.Contains(left, name) })
+	return n.cached, left
+}
+
+// probe finds the namespaces that cannot be read.
+func (n *namespaces) probe(ctx context.Context) {
+	former, unread := n.listUnread(), []string{}
+	errs := make([]error, len(n.watched))
+	var group sync.WaitGroup
+	for i, name := range n.watched {
+		kinds := project.CachedObjects()
+		if slices.Contains(n.cached, name) && !slices.Contains(former, name) {
+			kinds = kinds[:1]
+		}
+		group.Go(func() { errs[i] = n.findForbidden(ctx, name, kinds) })
+	}
+	group.Wait()
+	for i, name := range n.watched {
+		err, was := errs[i], slices.Contains(former, name)
+		switch {
+		case err == nil && was:
+			n.log.Info("namespace can be read again", "namespace", name)
+		case err != nil && !was:
+			n.log.Error(err, "namespace cannot be read: "+unreadCause, "namespace", name)
+		}
+		value := 0.0
+		if err != nil {
+			unread, value = append(unread, name), 1
+		}
+		n.gauge.WithLabelValues(name).Set(value)
+	}
+	n.unread.Store(&unread)
+}
+
+// findForbidden returns the first refusal to list one of the kinds in a namespace. Other failures are those of the API server.
+func (n *namespaces) findForbidden(ctx context.Context, namespace string, kinds []client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, object := range kinds {
+		kind, err := n.client.GroupVersionKindFor(object)
+		if err != nil {
+			return fmt.Errorf("find kind: %w", err)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := n.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); apierrors.IsForbidden(err) {
+			return fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (n *namespaces) listUnread() []string { return *n.unread.Load() }
+
+// describe returns a line for each namespace that cannot be read.
+func (n *namespaces) describe() string {
+	var b strings.Builder
+	for _, name := range n.listUnread() {
+		fmt.Fprintf(&b, "namespace %s is not read: %s\n", name, unreadCause)
+	}
+	return b.String()
+}
+
+// follow probes until ctx ends, and calls end once when a new process would read more than this one.
+func (n *namespaces) follow(ctx context.Context, readCosts func(context.Context) lossCosts, end func()) {
+	began := time.Now()
+	ticker := time.NewTicker(n.period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		n.probe(ctx)
+		if n.shouldEnd(readCosts(ctx), time.Since(began)) {
+			n.log.Info("process ends, to read other namespaces when it starts again", "unread", n.listUnread(), "read", n.cached)
+			end()
+			return
+		}
+	}
+}
+
+// lossCosts are what the loss of a namespace may cost the others: everything while the cache waits for it, or HTTPRoutes.
+type lossCosts struct{ all, routes bool }
+
+// shouldEnd reports whether the process should end: a namespace that was left out can be read, or one that was lost costs the others
+// something. If that is all, the end itself costs nothing.
+func (n *namespaces) shouldEnd(costs lossCosts, uptime time.Duration) bool {
+	unread := n.listUnread()
+	isUnread := func(name string) bool { return slices.Contains(unread, name) }
+	returned := slices.ContainsFunc(n.watched, func(name string) bool { return !isUnread(name) && !slices.Contains(n.cached, name) })
+	lost := slices.ContainsFunc(n.cached, isUnread) && len(unread) < len(n.watched)
+	return lost && costs.all || uptime >= n.minUptime && (returned || lost && costs.routes)
+}
