@@ -3,8 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,7 +10,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/phoneproof/phoneproof/internal/plugin"
-	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
 )
 
 func main() { os.Exit(run()) }
@@ -23,13 +20,5 @@ func run() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	err := plugin.NewCommand(streams).ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(os.Stderr, "Error:", err)
-	if coded, ok := errors.AsType[*doctor.ExitError](err); ok {
-		return coded.ExitCode()
-	}
-	return 1
+	return plugin.Run(ctx, streams, os.Args[1:])
 }

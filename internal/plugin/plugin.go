@@ -3,6 +3,8 @@
 package plugin
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -26,6 +28,25 @@ import (
 // NewCommand returns the command with all its subcommands.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return NewCommandIn(&project.Env{Streams: streams})
+}
+
+// Run runs the command and returns the exit code of its program.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	cmd := NewCommand(streams)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	coded, ok := errors.AsType[*doctor.ExitError](err)
+	if ok && coded.Code == doctor.ExitFindings {
+		return coded.Code // the report says what was found
+	}
+	fmt.Fprintln(streams.ErrOut, "Error:", err)
+	if ok {
+		return coded.Code
+	}
+	return 1
 }
 
 // NewCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 func operatorChecks() []check {
 	return []check{
 		{
-			name: "OperatorAbsent", problem: "no operator acts on the project",
+			name: "OperatorAbsent", problem: "no operator works in the namespace",
 			remedy: "install it, or look at it: `kubectl -n phoneproof-system get deployments,pods`, `kubectl -n phoneproof-system logs deploy/phoneproof-operator`; " +
 				"one with `--watch-namespace` must name NAMESPACE",
 			find: findAbsentOperator,
@@ -21,13 +22,12 @@ func operatorChecks() []check {
 			name: "NamespaceUnread", problem: "the operator cannot read the namespace: it is missing, or lacks the chart's Roles",
 			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator reads it " +
 				"within ten minutes; at once after `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
-			find: func(f *Facts) []evidence {
-				var all []evidence
-				for _, text := range f.Refused.Value {
-					all = append(all, evidence{text: text})
-				}
-				return all
-			},
+			find: func(f *Facts) []evidence { return seeAll(f.Refused.Value) },
+		},
+		{
+			name: "RolesMissing", problem: "a role that the pods of projects are bound to is missing, so they cannot reach their store",
+			remedy: "have `helm upgrade`, with the values of the release, create it; without Helm `kubectl apply --server-side -k config/default`",
+			find:   func(f *Facts) []evidence { return seeAll(f.MissingRoles.Value) },
 		},
 		{
 			name: "OperatorBehind", problem: "the operator has not acted on the last change of the project",
@@ -61,18 +61,20 @@ func operatorChecks() []check {
 
 // findAbsentOperator sees that no operator is there, or that none has ever looked at the project.
 func findAbsentOperator(f *Facts) []evidence {
-	if f.Project.Status.ObservedGeneration <= 0 && !isRecent(f, f.Project.CreationTimestamp.Time) {
+	installation := f.Project.Name == ""
+	if !installation && f.Project.Status.ObservedGeneration <= 0 && !isRecent(f, f.Project.CreationTimestamp.Time) {
 		return see("the project was created at " + f.Project.CreationTimestamp.UTC().Format(time.RFC3339) + " and was never observed")
 	}
 	if !f.Operators.Read {
 		return nil
 	}
 	for i := range f.Operators.Value {
-		if d := &f.Operators.Value[i]; d.Status.ReadyReplicas > 0 && watches(d, f.Project.Namespace) {
+		if d := &f.Operators.Value[i]; d.Status.ReadyReplicas > 0 && (installation || watches(d, f.Project.Namespace)) {
 			return nil
 		}
 	}
-	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod that works in %s", len(f.Operators.Value), f.Project.Namespace))
+	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod that works in %s", len(f.Operators.Value),
+		cmp.Or(f.Project.Namespace, "any namespace")))
 }
 
 // isRecent reports whether the operator or a pod may still be about to act on a change of that time.

@@ -170,6 +170,7 @@ var cases = map[string]struct {
 
 	"OperatorAbsent":  {func(f *Facts) { f.Project.Status.ObservedGeneration = -1 }, "was never observed"},
 	"NamespaceUnread": {func(f *Facts) { f.Refused.Value = []string{"it may not list"} }, "it may not list"},
+	"RolesMissing":    {func(f *Facts) { f.MissingRoles.Value = []string{"there is no Role"} }, "there is no Role"},
 	"OperatorBehind":  {func(f *Facts) { f.Project.Status.ObservedGeneration = 2 }, "observedGeneration is 2, metadata.generation is 3"},
 	"CRDsOlder":       {func(f *Facts) { f.MissingFields.Value = strings.Fields("a b c d e f g") }, "they lack a, b, c, d, e and 2 more"},
 

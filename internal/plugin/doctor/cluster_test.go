@@ -23,6 +23,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -105,6 +107,9 @@ func (c *cluster) createOperator(t *testing.T) {
 	}
 	g.Expect(c.admin.Create(t.Context(), d)).To(Succeed())
 	c.setOperatorReady(t, 1)
+	for _, name := range []string{"phoneproof-server-kubernetes", "phoneproof-server-postgresql"} {
+		g.Expect(c.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	}
 	g.Expect(c.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "phoneproof-operator"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -300,22 +305,13 @@ func TestDoctor_onACluster(t *testing.T) {
 	t.Run("command", c.runCommand)
 	t.Run("rights", c.examineWithoutRights)
 	t.Run("hostile server", c.examineHostileServer)
+	t.Run("no CRDs", c.examineWithoutCRDs) // the last one
 }
 
 // runCommand checks the exit codes and the forms of the report.
 func (c *cluster) runCommand(t *testing.T) {
 	p := c.newPatient(t)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	p.Expect(controlplane.WriteKubeconfig(file, p.config)).To(Succeed())
-	run := func(args ...string) (string, error) {
-		flags := genericclioptions.NewConfigFlags(false)
-		flags.KubeConfig, flags.Namespace = &file, &p.namespace
-		streams, _, out, _ := genericiooptions.NewTestIOStreams()
-		cmd := NewCommand(flags, streams)
-		cmd.SetArgs(append(args, "--probe=false"))
-		err := cmd.ExecuteContext(t.Context())
-		return out.String(), err
-	}
+	run := p.run
 	text, err := run("books")
 	p.Expect(err).NotTo(HaveOccurred())
 	p.Expect(text).To(Equal("VerificationProject " + p.namespace + "/books: nothing found\n\nNot checked:\n" +
@@ -331,20 +327,68 @@ func (c *cluster) runCommand(t *testing.T) {
 	p.Expect(yaml.UnmarshalStrict([]byte(text), &fromYAML)).To(Succeed())
 	p.Expect(fromYAML).To(Equal(fromJSON))
 
-	for _, args := range [][]string{{"absent"}, {"books", "-o", "wide"}, {"books", "--timeout=0s"}} {
+	p.Expect(fromJSON.Installation.Healthy).To(BeTrue())
+
+	for _, args := range [][]string{
+		{"absent"}, {"books", "-o", "wide"}, {"books", "--timeout=0s"}, {"books", "shop"}, {"--tiemout=1s"}, {"-A", "books"},
+	} {
 		p.Expect(exitCodeOf(run(args...))).To(Equal(ExitUnexamined), "%v", args)
 	}
-	empty := p.namespace
+	text, err = run("-A")
+	p.Expect(exitCodeOf(text, err)).To(Equal(ExitFindings))
+	p.Expect(text).To(HavePrefix("The installation: nothing found\n\n"))
+	p.Expect(text).To(ContainSubstring("VerificationProject " + p.namespace + "/books: 1 finding\n"))
+
+	own := p.namespace
+	t.Cleanup(func() { p.namespace = own })
 	p.namespace = "default"
-	_, err = run()
-	p.Expect(err).To(MatchError(ContainSubstring("there is no VerificationProject in namespace default")))
-	p.namespace = empty
+	text, err = run()
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(text).To(Equal("The installation: nothing found\n\nThere is no VerificationProject here.\n"))
+	c.restrictOperator(t, own)
+	text, err = run()
+	p.Expect(exitCodeOf(text, err)).To(Equal(ExitFindings))
+	for _, found := range []string{
+		"NamespaceUnread", "may not list verificationprojects in " + own, "may not list verificationprojects in other\n",
+		"RolesMissing", "there is no Role phoneproof-server-postgresql in other\n",
+	} {
+		p.Expect(text).To(ContainSubstring(found))
+	}
+}
+
+// run runs the command.
+func (p *patient) run(args ...string) (string, error) {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "kubeconfig")
+	p.Expect(controlplane.WriteKubeconfig(file, p.config)).To(Succeed())
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &file, &p.namespace
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	cmd := NewCommand(flags, streams)
+	cmd.SetArgs(append(args, "--probe=false"))
+	err := cmd.ExecuteContext(p.t.Context())
+	return out.String(), err
+}
+
+// examineWithoutCRDs examines an installation that has an operator alone.
+func (c *cluster) examineWithoutCRDs(t *testing.T) {
+	p := c.newPatient(t)
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("verificationprojects.phoneproof.dev")
+	p.Expect(c.admin.Delete(t.Context(), crd)).To(Succeed())
+	p.Eventually(func() string {
+		text, _ := p.run()
+		return text
+	}).WithTimeout(time.Minute).Should(ContainSubstring("they lack the kind VerificationProject\n"))
+	p.Expect(exitCodeOf(p.run())).To(Equal(ExitFindings))
+	p.Expect(exitCodeOf(p.run("books"))).To(Equal(ExitUnexamined))
 }
 
 // exitCodeOf returns the code that the program ends with.
 func exitCodeOf(_ string, err error) int {
 	if exit, ok := errors.AsType[*ExitError](err); ok {
-		return exit.ExitCode()
+		return exit.Code
 	}
 	return 0
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// ExitFindings is for a project with at least one finding.
 	ExitFindings = 1
-	// ExitUnexamined is for a project that could not be examined.
+	// ExitUnexamined is for a project that could not be examined, and for a command line that makes no sense.
 	ExitUnexamined = 2
 )
 
@@ -35,24 +35,33 @@ func (e *ExitError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ExitCode returns the code that the program is to end with.
-func (e *ExitError) ExitCode() int { return e.Code }
-
 // errFindings is the error of a report with findings, which the report itself describes.
 var errFindings = errors.New("the doctor found what the report says")
 
 // reports are the form of -o json and -o yaml.
 type reports struct {
-	Projects []Report `json:"projects"`
+	// Installation is nil if one project was named.
+	Installation *Report  `json:"installation,omitempty"`
+	Projects     []Report `json:"projects"`
+}
+
+// list returns the reports in their order.
+func (r *reports) list() []Report {
+	if r.Installation == nil {
+		return r.Projects
+	}
+	return append([]Report{*r.Installation}, r.Projects...)
 }
 
 const longHelp = `Examine a project from outside and by its status, and say what is broken and what to do.
 
-Without NAME, all projects of the namespace are examined. The doctor reads with your own rights and changes nothing. What you
-may not read is listed as not checked. It connects to the API server and to the host of spec.baseURL, and with
---ask-platforms to the messengers' platforms, for which it reads the credentials in the Secrets. It prints no value of a Secret.
+Without NAME, the installation and all projects of the namespace are examined, with -A those of all namespaces. The doctor reads
+with your own rights and changes nothing. What you may not read is listed as not checked. It connects to the API server and to the
+host of spec.baseURL, and with --ask-platforms to the messengers' platforms, for which it reads the credentials in the Secrets. It
+prints no value of a Secret.
 
-The exit code is 0 if nothing was found, 1 if something was, and 2 if the project could not be examined.`
+The exit code is 0 if nothing was found, 1 if something was, and 2 if the project could not be examined or
+the command line makes no sense.`
 
 // NewCommand returns the command doctor, with kubectl's connection flags, which the root command has added.
 func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -63,15 +72,29 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 		Short: "Examine a project and say what is broken and what to do",
 		Long:  longHelp,
 		Example: `  kubectl phoneproof doctor shop
+  kubectl phoneproof doctor -A
   kubectl phoneproof doctor shop --ask-platforms
   kubectl phoneproof doctor -n shop -o json`,
-		Args:          cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := cobra.MaximumNArgs(1)(cmd, args)
+			if o.AllNamespaces && len(args) > 0 {
+				err = fmt.Errorf("--all-namespaces examines all projects: leave out the name %s", args[0])
+			}
+			if err != nil {
+				return &ExitError{ExitUnexamined, err}
+			}
+			return nil
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return examineProjects(cmd, flags, streams, o, output, append(args, "")[0])
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &ExitError{ExitUnexamined, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "examine the projects of all namespaces")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml; text if empty")
 	cmd.Flags().BoolVar(&o.Probe, "probe", true, "connect from this machine to the host of spec.baseURL")
 	cmd.Flags().BoolVar(&o.AskPlatforms, "ask-platforms", false, "ask WhatsApp and Telegram with the credentials in the Secrets; changes nothing there")
@@ -90,6 +113,7 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 		rights.Right{Verbs: "list", Resource: "limitranges", For: "what keeps pods from starting"},
 		rights.Right{Verbs: "list", Resource: "networkpolicies.networking.k8s.io", For: "who reaches the pods"},
 		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the pods' clocks"},
+		rights.Right{Verbs: "get", Resource: "roles.rbac.authorization.k8s.io", For: "the roles of the pods"},
 		rights.Right{Verbs: "create", Resource: "localsubjectaccessreviews.authorization.k8s.io", For: "the operator's rights"},
 		rights.Right{Verbs: "get", Resource: "secrets", For: "the form of the values, and --ask-platforms"},
 		rights.Right{Verbs: "get", Resource: "pods/proxy", For: "what arrives at the callback of WhatsApp"},
@@ -108,15 +132,15 @@ func examineProjects(
 	if err := writeReports(streams.Out, all, output); err != nil {
 		return &ExitError{ExitUnexamined, fmt.Errorf("write report: %w", err)}
 	}
-	for i := range all {
-		if !all[i].Healthy {
+	for _, r := range all.list() {
+		if !r.Healthy {
 			return &ExitError{ExitFindings, errFindings}
 		}
 	}
 	return nil
 }
 
-func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o Options, output, name string) ([]Report, error) {
+func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o Options, output, name string) (*reports, error) {
 	if output != "" && output != "json" && output != "yaml" {
 		return nil, errors.New("--output: want json or yaml")
 	}
@@ -131,43 +155,57 @@ func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o 
 	if err != nil {
 		return nil, fmt.Errorf("read namespace of kubeconfig: %w", err)
 	}
+	if o.AllNamespaces {
+		namespace = ""
+	}
 	examiner, err := NewExaminer(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	projects, err := examiner.Projects(cmd.Context(), namespace, name)
-	if err != nil {
+	kindMissing := name == "" && errors.Is(err, errNoKind)
+	if err != nil && !kindMissing {
 		return nil, fmt.Errorf("read project: %w", err)
 	}
-	var all []Report
+	all := &reports{Projects: []Report{}}
+	if name == "" {
+		facts := examiner.GatherInstallation(cmd.Context(), namespace)
+		if kindMissing {
+			facts.MissingFields = knownValue([]string{"the kind VerificationProject"})
+		}
+		all.Installation = new(examine(facts, installationChecks()))
+	}
 	for i := range projects {
-		all = append(all, Examine(examiner.Gather(cmd.Context(), &projects[i])))
+		all.Projects = append(all.Projects, Examine(examiner.Gather(cmd.Context(), &projects[i])))
 	}
 	return all, nil
 }
 
-func writeReports(w io.Writer, all []Report, output string) error {
+func writeReports(w io.Writer, all *reports, output string) error {
 	switch output {
 	case "json":
-		content, err := json.MarshalIndent(reports{all}, "", "  ")
+		content, err := json.MarshalIndent(all, "", "  ")
 		if err != nil {
 			return fmt.Errorf("encode JSON: %w", err)
 		}
 		_, err = w.Write(append(content, '\n'))
 		return err
 	case "yaml":
-		content, err := yaml.Marshal(reports{all})
+		content, err := yaml.Marshal(all)
 		if err != nil {
 			return fmt.Errorf("encode YAML: %w", err)
 		}
 		_, err = w.Write(content)
 		return err
 	default:
-		for i := range all {
+		for i, r := range all.list() {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			writeText(w, &all[i])
+			writeText(w, &r)
+		}
+		if len(all.Projects) == 0 {
+			fmt.Fprintf(w, "\nThere is no VerificationProject here.\n")
 		}
 		return nil
 	}
@@ -175,13 +213,17 @@ func writeReports(w io.Writer, all []Report, output string) error {
 
 // writeText writes a report for people.
 func writeText(w io.Writer, r *Report) {
+	subject := "The installation"
+	if r.Name != "" {
+		subject = fmt.Sprintf("VerificationProject %s/%s", r.Namespace, r.Name)
+	}
 	switch len(r.Findings) {
 	case 0:
-		fmt.Fprintf(w, "VerificationProject %s/%s: nothing found\n", r.Namespace, r.Name)
+		fmt.Fprintf(w, "%s: nothing found\n", subject)
 	case 1:
-		fmt.Fprintf(w, "VerificationProject %s/%s: 1 finding\n", r.Namespace, r.Name)
+		fmt.Fprintf(w, "%s: 1 finding\n", subject)
 	default:
-		fmt.Fprintf(w, "VerificationProject %s/%s: %d findings\n", r.Namespace, r.Name, len(r.Findings))
+		fmt.Fprintf(w, "%s: %d findings\n", subject, len(r.Findings))
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "\n%s: %s\n  evidence: %s\n  remedy:   %s\n", f.Check, f.Problem, f.Evidence, f.Remedy)

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	// Probe has this machine connect to spec.baseURL.
 	Probe bool
+	// AllNamespaces has the projects of all namespaces examined.
+	AllNamespaces bool
 	// AskPlatforms has the messengers' platforms asked with the credentials in the Secrets.
 	AskPlatforms bool
 	// Timeout bounds each of the reads, which run at the same time.
@@ -81,6 +83,9 @@ func NewExaminer(config *rest.Config, o Options) (*Examiner, error) {
 	return &Examiner{options: o, config: config, client: all, core: core}, nil
 }
 
+// errNoKind is the error of a cluster without the CRDs.
+var errNoKind = errors.New("the cluster has no VerificationProjects: install the CRDs with `kubectl apply --server-side -k config/crd`")
+
 // Projects returns the project of that name, or all of the namespace if it is empty. Its errors name what to do.
 func (e *Examiner) Projects(ctx context.Context, namespace, name string) ([]verifyv1.VerificationProject, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
@@ -95,15 +100,13 @@ func (e *Examiner) Projects(ctx context.Context, namespace, name string) ([]veri
 	}
 	switch {
 	case isKindMissing(err):
-		return nil, errors.New("the cluster has no VerificationProjects: install the CRDs with `kubectl apply --server-side -k config/crd`")
+		return nil, errNoKind
 	case err != nil && name == "":
 		return nil, errors.New(explainUnread(err, "list verificationprojects", namespace))
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no VerificationProject %s in namespace %s", name, namespace)
 	case err != nil:
 		return nil, errors.New(explainUnread(err, "get verificationprojects", namespace))
-	case len(list.Items) == 0:
-		return nil, fmt.Errorf("there is no VerificationProject in namespace %s", namespace)
 	}
 	return list.Items, nil
 }
@@ -117,12 +120,20 @@ func isKindMissing(err error) bool {
 
 // Gather reads the facts of a project. Each gatherer writes fields of its own.
 func (e *Examiner) Gather(ctx context.Context, project *verifyv1.VerificationProject) *Facts {
+	return e.gather(ctx, project, e.readServerClock, e.readPodClock, e.readDeployment, e.readPods, e.readQuotas, e.readRanges, e.readPolicies,
+		e.readOperators, e.readCRDs, e.readSecrets, e.countCallbacks, e.probeAddress)
+}
+
+// GatherInstallation reads the facts of the installation, which has a project without a name for its checks.
+func (e *Examiner) GatherInstallation(ctx context.Context, namespace string) *Facts {
+	none := &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	return e.gather(ctx, none, e.readServerClock, e.readOperators, e.readCRDs)
+}
+
+func (e *Examiner) gather(ctx context.Context, project *verifyv1.VerificationProject, gatherers ...func(context.Context, *Facts)) *Facts {
 	f := &Facts{Project: project, Now: e.options.Now(), Settle: e.options.Settle}
 	var group sync.WaitGroup
-	for _, gather := range []func(context.Context, *Facts){
-		e.readServerClock, e.readPodClock, e.readDeployment, e.readPods, e.readQuotas, e.readRanges, e.readPolicies, e.readOperators,
-		e.readCRDs, e.readSecrets, e.countCallbacks, e.probeAddress,
-	} {
+	for _, gather := range gatherers {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 			defer cancel()

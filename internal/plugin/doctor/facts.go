@@ -35,6 +35,8 @@ type Facts struct {
 	Operators Known[[]appsv1.Deployment]
 	// Refused is what the operators may not read, in words.
 	Refused Known[[]string]
+	// MissingRoles are those that pods are to be bound to, in words.
+	MissingRoles Known[[]string]
 	// MissingFields are fields of the CRDs that this version knows and the cluster does not.
 	MissingFields Known[[]string]
 

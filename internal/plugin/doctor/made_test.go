@@ -82,6 +82,7 @@ var made = map[string]func(*patient){
 		p.c.setOperatorReady(p.t, 0)
 		p.t.Cleanup(func() { p.c.setOperatorReady(p.t, 1) })
 	},
+	"RolesMissing":    func(p *patient) { p.c.restrictOperator(p.t, p.namespace) },
 	"NamespaceUnread": func(p *patient) { p.c.restrictOperator(p.t, p.namespace) },
 	"OperatorBehind": func(p *patient) {
 		p.project.Spec.DisplayName = "Ada's Books"

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 
@@ -10,8 +11,9 @@ import (
 
 // Report is what was found at one project.
 type Report struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	// Name is empty for the installation.
+	Name string `json:"name,omitempty"`
 	// Healthy is set if nothing was found. What was not checked may be broken all the same.
 	Healthy    bool         `json:"healthy"`
 	Findings   []Finding    `json:"findings"`
@@ -49,10 +51,21 @@ type evidence struct{ text, remedy string }
 // see returns one piece of evidence.
 func see(text string) []evidence { return []evidence{{text: text}} }
 
+// seeAll returns a piece of evidence for each text.
+func seeAll(texts []string) []evidence {
+	var all []evidence
+	for _, text := range texts {
+		all = append(all, evidence{text: text})
+	}
+	return all
+}
+
 // Examine returns the report of facts.
-func Examine(f *Facts) Report {
+func Examine(f *Facts) Report { return examine(f, allChecks()) }
+
+func examine(f *Facts, checks []check) Report {
 	r := Report{Namespace: f.Project.Namespace, Name: f.Project.Name, Findings: []Finding{}, NotChecked: []NotChecked{}}
-	for _, c := range allChecks() {
+	for _, c := range checks {
 		for _, e := range c.find(f) {
 			r.Findings = append(r.Findings, newFinding(f.Project, c, e))
 		}
@@ -68,7 +81,7 @@ func newFinding(p *verifyv1.VerificationProject, c check, e evidence) Finding {
 	remedy := e.remedy
 	if remedy == "" {
 		remedy = strings.NewReplacer("phoneproof-PROJECT", render.Name(p.Name),
-			"NAMESPACE", p.Namespace, "PROJECT", p.Name).Replace(c.remedy)
+			"NAMESPACE", cmp.Or(p.Namespace, "NAMESPACE"), "PROJECT", p.Name).Replace(c.remedy)
 	}
 	return Finding{Check: c.name, Problem: c.problem, Evidence: printable(e.text), Remedy: printable(remedy)}
 }
@@ -106,6 +119,7 @@ func listUnread(f *Facts) []NotChecked {
 		{"NetworkPolicies", f.Policies.Why},
 		{"the operator", f.Operators.Why},
 		{"the operator's rights in the namespace", f.Refused.Why},
+		{"the roles of the pods", f.MissingRoles.Why},
 		{"the CRDs", f.MissingFields.Why},
 		{"the values of Secrets", f.Secrets.Why},
 		{"what arrives at the WhatsApp callback", f.Callbacks.Why},
