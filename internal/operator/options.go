@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/phoneproof/phoneproof/controllers/project"
 	"github.com/phoneproof/phoneproof/internal/leader"
@@ -129,6 +130,11 @@ func (o *Options) Complete() error {
 		return errors.New("--metrics-cert-path needs --metrics-secure: without it the metrics are served in plain text")
 	case o.MaxUnreadyRollouts < 1:
 		return fmt.Errorf("--max-unready-rollouts is %d: want 1 or more", o.MaxUnreadyRollouts)
+	}
+	for _, name := range o.Namespaces {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("--watch-namespace is %q: want the name of a namespace", name)
+		}
 	}
 	if err := errors.Join(checkPortAddress("metrics-bind-address", o.MetricsAddress),
 		checkPortAddress("health-probe-bind-address", o.HealthAddress), o.Platforms.Validate(), o.parseGrants()); err != nil {

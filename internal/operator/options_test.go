@@ -1,12 +1,20 @@
 package operator
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/controllers/project"
+	"github.com/phoneproof/phoneproof/internal/logging"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // parseOptions returns the options of a command line.
@@ -100,4 +108,64 @@ func TestOptions_renderOptions(t *testing.T) {
 	o.Webhook.Allow = []string{"everything"}
 	_, err = o.renderOptions()
 	g.Expect(err).To(MatchError(ContainSubstring("--webhook-allow")))
+}
+
+// flagsOfValues are the flags that the chart passes values on by.
+var flagsOfValues = map[string]string{
+	"admin.webhook.allow": "--webhook-allow", "admin.webhook.deny": "--webhook-deny", "admin.allowAnnotations": "--allow-annotation",
+	"admin.allowPriorityClasses": "--allow-priority-class", "admin.allowTolerations": "--allow-toleration",
+	"admin.allowServiceTypes": "--allow-service-type", "admin.grantAccounts": "--grant-account", "admin.grantHosts": "--grant-host",
+	"admin.whatsappURL": "--whatsapp-url", "admin.telegramURL": "--telegram-url", "admin.simulatorURL": "--simulator-url",
+	"watchNamespaces": "--watch-namespace", "operator.maxUnreadyRollouts": "--max-unready-rollouts",
+	"operator.log.format": "--log-format", "operator.log.level": "--log-level", "image.pullPolicy": "--server-image-pull-policy",
+}
+
+// TestOptions_likeTheChart checks the values of a suite of the chart, which its schema refuses or takes.
+func TestOptions_likeTheChart(t *testing.T) {
+	g := NewWithT(t)
+	root, err := repository.Root()
+	g.Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/tests/refused_test.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var suite struct {
+		Tests []struct {
+			It      string           `json:"it"`
+			Set     map[string]any   `json:"set"`
+			Asserts []map[string]any `json:"asserts"`
+		} `json:"tests"`
+	}
+	g.Expect(yaml.Unmarshal(content, &suite)).To(Succeed())
+	g.Expect(len(suite.Tests)).To(BeNumerically(">", 40))
+	for _, test := range suite.Tests {
+		t.Run(test.It, func(t *testing.T) {
+			args := []string{"--server-image=a"}
+			for path, value := range test.Set {
+				values, isList := value.([]any)
+				if !isList {
+					values = []any{value}
+				}
+				for _, value := range values {
+					g.Expect(flagsOfValues).To(HaveKey(path))
+					args = append(args, fmt.Sprintf("%s=%v", flagsOfValues[path], value))
+				}
+			}
+			_, refused := test.Asserts[0]["failedTemplate"]
+			NewWithT(t).Expect(checkArgs(args) != nil).To(Equal(refused), "%v", args)
+		})
+	}
+}
+
+// checkArgs returns why an operator with these flags would end at its start.
+func checkArgs(args []string) error {
+	var o Options
+	var log logging.Options
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	log.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	_, err := log.NewHandler(io.Discard)
+	_, rendering := o.renderOptions()
+	return errors.Join(o.Complete(), err, rendering)
 }
