@@ -162,12 +162,14 @@ type Webhook struct {
 	Timeout Duration `json:"timeout,omitempty"`
 
 	// caBundle is one or more PEM certificates of authorities that are trusted
-	// for url, in place of the public ones. At most 65536 characters. Default:
-	// unset, the public authorities. Example: the ca.crt of a cert-manager
+	// for url, in place of the public ones: PEM itself, not its base64 as in
+	// a Secret. At most 65536 characters. Default: unset, the public
+	// authorities. Example: what kubectl get secret NAME -o
+	// jsonpath='{.data.ca\.crt}' | base64 --decode prints for a cert-manager
 	// Certificate.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
-	// +kubebuilder:validation:XValidation:rule=`self.contains('-----BEGIN CERTIFICATE-----') && self.contains('-----END CERTIFICATE-----') && self.matches(r'^[\t\n\r -~]*$')`,message="caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
+	// +kubebuilder:validation:XValidation:rule=`self.contains('-----BEGIN CERTIFICATE-----') && self.contains('-----END CERTIFICATE-----') && self.matches(r'^[\t\n\r -~]*$')`,message="caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----; what begins with LS0t is the base64 of that: base64 --decode <FILE"
 	CABundle string `json:"caBundle,omitempty"`
 }

@@ -131,7 +131,7 @@ var (
 )
 
 const (
-	caBundleMessage = "caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
+	caBundleMessage = "caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----; what begins with LS0t is the base64 of that: base64 --decode <FILE"
 	maxMapKey       = 317 // a domain of 253 characters, a slash and a name of 63
 
 	maxMetadata      = 16   // pairs
