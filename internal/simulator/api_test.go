@@ -84,7 +84,11 @@ func TestUsers_areBounded(t *testing.T) {
 		w.Expect(f).NotTo(HaveOccurred())
 	}
 	w.sim.mu.Unlock()
-	w.call(http.StatusTooManyRequests, http.MethodPost, "/sim/users", `{"phone": "+4917600000000"}`)
+	refused := w.call(http.StatusTooManyRequests, http.MethodPost, "/sim/users", `{"phone": "+4917600000000"}`)
+	w.Expect(refused["error"]).To(HaveKeyWithValue("message",
+		"the simulator holds 1000 users, and no more; POST /sim/reset forgets everything, and DELETE /sim/users/{user} one of them"))
+	w.call(http.StatusNoContent, http.MethodDelete, "/sim/users/1", "")
+	w.call(http.StatusCreated, http.MethodPost, "/sim/users", `{"phone": "+4917600000000"}`)
 	w.Expect(w.sim.events).To(HaveLen(maxEvents))
 }
 

@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -22,8 +23,9 @@ func badRequest(field, message string) *failure {
 	return &failure{http.StatusBadRequest, "bad_request", field, message}
 }
 
-func tooMany(what string) *failure {
-	return &failure{http.StatusTooManyRequests, "too_many", "", "the simulator holds no more " + what + "; POST /sim/reset forgets everything"}
+func tooMany(limit int, what string) *failure {
+	message := fmt.Sprintf("the simulator holds %d %s, and no more; POST /sim/reset forgets everything", limit, what)
+	return &failure{http.StatusTooManyRequests, "too_many", "", message}
 }
 
 // answerJSON writes JSON.

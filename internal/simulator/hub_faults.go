@@ -33,7 +33,7 @@ func (h *hub) addFault(f fault) *failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.faults) >= maxFaults {
-		return tooMany("faults")
+		return tooMany(maxFaults, "faults")
 	}
 	h.faults = append(h.faults, &f)
 	return nil

@@ -166,7 +166,9 @@ func (p *phones) addUser(person Person) (*user, *failure) {
 		return nil, f
 	}
 	if len(p.users) >= maxUsers {
-		return nil, tooMany("users")
+		f := tooMany(maxUsers, "users")
+		f.message += ", and DELETE /sim/users/{user} one of them"
+		return nil, f
 	}
 	for _, other := range p.users {
 		if other.Phone == person.Phone {

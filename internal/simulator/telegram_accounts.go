@@ -50,7 +50,7 @@ func (tg *telegram) findOrAddBot(username string) (*bot, *failure) {
 		return b, nil
 	}
 	if len(tg.bots) >= maxAccounts {
-		return nil, tooMany("bots")
+		return nil, tooMany(maxAccounts, "bots")
 	}
 	b := &bot{Username: username, id: firstBotID + int64(len(tg.bots)), nextUpdate: firstUpdateID, captured: map[string][]byte{}}
 	tg.bots = append(tg.bots, b)

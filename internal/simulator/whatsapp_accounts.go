@@ -145,7 +145,7 @@ func (wa *whatsApp) findOrAddBusiness(id string) (*business, *failure) {
 		}
 	}
 	if len(wa.businesses) >= maxAccounts {
-		return nil, tooMany("accounts")
+		return nil, tooMany(maxAccounts, "accounts")
 	}
 	b := &business{ID: id, WABA: wabaPrefix + id, WhatsAppRules: defaultRules()}
 	b.forgetWebhooks()
