@@ -24,14 +24,17 @@ func BenchmarkBuildAndSign(b *testing.B) {
 }
 
 func BenchmarkSend(b *testing.B) {
-	for name, start := range map[string]func(*httptest.Server){
-		"HTTP1": (*httptest.Server).Start, "HTTPS2": startHTTP2,
+	for name, c := range map[string]struct {
+		start func(*httptest.Server)
+		alone bool // each event comes after the connection of the one before was closed
+	}{
+		"HTTP1": {start: (*httptest.Server).Start}, "HTTPS2": {start: startHTTP2}, "HTTPS2Alone": {start: startHTTP2, alone: true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 			}))
-			start(server)
+			c.start(server)
 			defer server.Close()
 			s := newSender(b, Options{})
 			to := testDestination(server.URL)
@@ -42,6 +45,9 @@ func BenchmarkSend(b *testing.B) {
 			for b.Loop() {
 				if _, err := s.Send(b.Context(), newEndpoint(to), e); err != nil {
 					b.Fatal(err)
+				}
+				if c.alone {
+					s.transports.closeIdle()
 				}
 			}
 		})

@@ -37,9 +37,9 @@ const (
 
 	// maxTransports is the maximum of connection pools: one per namespace and caBundle. A server has one.
 	maxTransports = 16
-	// maxIdle is how long an idle connection is kept. It is shorter than the keep-alive of most servers (60 s and
-	// more), because a request on a closing connection is a failed attempt.
-	maxIdle = 30 * time.Second
+	// maxIdle is how long an idle connection is kept. Servers close theirs after 2 s (Gunicorn) or more, and an event that
+	// meets such an end is a failed attempt: it may have arrived, so it is not sent again at once.
+	maxIdle = time.Second
 	// pingAfter and pingTimeout find a dead HTTP/2 connection, which would otherwise fail each attempt that shares it.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second

@@ -266,4 +266,5 @@ func TestTransports_areSharedWithinANamespaceAndBundle(t *testing.T) {
 	g.Expect(pools.pools).To(HaveLen(maxTransports))
 	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop), "the least recently used pool is closed")
 	g.Expect(shop.Proxy).To(BeNil())
+	g.Expect(shop.IdleConnTimeout).To(BeNumerically("<", 2*time.Second), "Gunicorn closes idle connections then, and a reset costs an attempt")
 }
