@@ -148,6 +148,30 @@ func TestSend_tls(t *testing.T) {
 	}
 }
 
+// TestSend_clientCertificate sends to servers that ask for a client certificate, and wait for the client to close the connection
+// after they have refused it.
+func TestSend_clientCertificate(t *testing.T) {
+	ours := newAuthority(t)
+	for _, proto := range []string{"http/1.1", "h2"} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(proto+" by "+tls.VersionName(version), func(t *testing.T) {
+				config := &tls.Config{
+					Certificates: []tls.Certificate{*ours.issueCert(func(*x509.Certificate) {})}, ClientAuth: tls.RequireAnyClientCert,
+					NextProtos: []string{proto}, MaxVersion: version,
+				}
+				listener := listenOn(t, "127.0.0.1:0")
+				go acceptAll(listener, func(conn net.Conn) {
+					_ = tls.Server(conn, config).Handshake()
+					_, _ = io.Copy(io.Discard, conn)
+				})
+				to := testDestination("https://" + listener.Addr().String())
+				to.caBundle = ours.bundlePEM()
+				NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), to).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonTLS}))
+			})
+		}
+	}
+}
+
 func TestSend_tlsToAPlainServer(t *testing.T) {
 	server, _ := newReceiver(t, http.StatusOK)
 	result := sendEvent(t, newSender(t, Options{}), testDestination("https"+server.URL[len("http"):]))
