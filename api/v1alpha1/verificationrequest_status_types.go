@@ -316,4 +316,13 @@ type Delivery struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExhaustedAt *metav1.MicroTime `json:"exhaustedAt,omitempty"`
+
+	// extraFrom is the earliest time of an attempt beside the schedule, which
+	// an event that waits has when its receiver was repaired, RFC 3339 with
+	// exactly six digits of a second. Default: unset, any time.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	ExtraFrom *metav1.MicroTime `json:"extraFrom,omitempty"`
 }

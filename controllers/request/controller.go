@@ -217,9 +217,13 @@ func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 
 func (c *Controller) currentPolicy() verification.Policy {
 	current := c.Settings()
-	return verification.Policy{
+	p := verification.Policy{
 		Retention: current.Retention, Events: current.EventPolicy(), TestEvents: current.TestEventPolicy(), Kinds: current.EventKinds(),
 	}
+	if current.Webhook != nil {
+		p.Repaired = current.Webhook.Repaired
+	}
+	return p
 }
 
 func (c *Controller) expireRequest(ctx context.Context, r verification.Request) (view, error) {

@@ -44,11 +44,15 @@ func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view,
 	if err != nil {
 		return view{}, 0, fmt.Errorf("build event: %w: %w", verification.ErrContent, err)
 	}
+	extra := v.Delivery.NextAttemptAt.After(c.Clock.Now())
 	result, err := c.Sender.Send(ctx, to, event)
 	if err != nil {
 		return v, waitFor(err), unlessWaiting(err)
 	}
 	attempt := result.Attempt(v.Delivery.Attempts+1, v.Epoch, c.Clock.Now(), rand.Float64)
+	if extra {
+		attempt = result.ExtraAttempt(v.Delivery, v.Epoch, attempt.At)
+	}
 	attempt.Redelivered, attempt.Event = v.Redelivered, v.Event()
 	c.unsaved.put(item.ID, attempt)
 	r, wait, err := c.recordAttempt(ctx, item.ID, attempt)

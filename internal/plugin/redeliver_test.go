@@ -106,14 +106,30 @@ func TestRedeliver_saysNoOutcomeOfTheOneBefore(t *testing.T) {
 func TestRedeliver_failed(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
-	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("No event was given up.\n"))
+	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("There is no such event.\n"))
 	w.createRequest("newer", time.Minute, makeVerified(true))
 	w.createRequest("older", time.Hour, makeVerified(true))
 	w.createRequest("delivered", time.Hour, makeVerified(false))
+	waits := func(change func(*verifyv1.VerificationRequest)) func(*verifyv1.VerificationRequest) {
+		return func(r *verifyv1.VerificationRequest) {
+			makeVerified(true)(r)
+			at := metav1.NewMicroTime(time.Now().Add(time.Hour))
+			r.Status.Delivery.Attempts, r.Status.Delivery.ExhaustedAt, r.Status.Delivery.NextAttemptAt = 3, nil, &at
+			change(r)
+		}
+	}
+	w.createRequest("waits", time.Minute, waits(func(*verifyv1.VerificationRequest) {}))
+	w.createRequest("due", time.Minute, waits(func(r *verifyv1.VerificationRequest) {
+		r.Status.Delivery.NextAttemptAt = r.Status.Delivery.LastAttemptAt
+	}))
+	w.createRequest("pending", time.Minute, waits(func(r *verifyv1.VerificationRequest) {
+		r.Status.Phase, r.Status.VerifiedAt, r.Status.ActualPhoneNumber = verifyv1.PhasePending, nil, ""
+	}))
+	w.Expect(w.must("redeliver", "shop", "--due", "--wait")).To(Equal("waits: the event of request waits is sent once more\nwaits: delivered\n"))
 	printed := w.must("redeliver", "shop", "--failed", "--wait")
 	w.Expect(printed).To(Equal("older: the event of request older is sent once more\nolder: delivered\n" +
 		"newer: the event of request newer is sent once more\nnewer: delivered\n"))
-	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("No event was given up.\n"))
+	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("There is no such event.\n"))
 }
 
 func TestRedeliver_refusesWhatCannotBe(t *testing.T) {

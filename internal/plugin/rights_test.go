@@ -92,7 +92,7 @@ var rightsCases = map[string]rightsCase{
 	},
 	"redeliver failed": {
 		args: []string{"redeliver", "shop", "--failed", "--wait"}, expected: "exhausted: delivered",
-		needs:   []string{"why an event is not sent", "--wait, with storage Kubernetes", "--failed, with storage Kubernetes"},
+		needs:   []string{"why an event is not sent", "--wait, with storage Kubernetes", "--failed and --due, with storage Kubernetes"},
 		prepare: func(w *world) { prepareRequests(w); w.lead() },
 	},
 	"rotate key":           {args: []string{"rotate", "api-key", "shop", "backend"}, needs: []string{"a new Secret"}, expected: "backend-2"},

@@ -129,7 +129,7 @@ func (l *Live) updateSettings(project *verifyv1.VerificationProject) {
 	secrets := l.files.Read(project, l.secrets, l.clock.Now())
 	change := findChanges(l.project, project, l.secrets, secrets)
 	// A new generation may only spell out a default. It still counts as a change, because conditions report the generation.
-	if change.isEmpty() && l.project != nil && l.project.Generation == project.Generation {
+	if change.isEmpty() && l.project != nil && l.project.Generation == project.Generation && !l.Current().Webhook.hasRecovered(project) {
 		if !secrets.equal(l.secrets) { // a former value has expired and must leave the memory
 			l.secrets = secrets
 			l.storeSettings()
@@ -148,9 +148,16 @@ const maxFormerTexts = 8
 // storeSettings stores the settings of the project and its secrets, with the texts that it had before for as long as a request
 // may live that was made with them.
 func (l *Live) storeSettings() {
-	next, now := FromProject(l.project, l.secrets), l.clock.Now()
+	next, now, last := FromProject(l.project, l.secrets), l.clock.Now(), l.Current()
+	if next.Webhook != nil {
+		var before *Webhook
+		if last != nil {
+			before = last.Webhook
+		}
+		next.Webhook.noteRepair(before, l.project, now)
+	}
 	l.former = slices.DeleteFunc(slices.Clone(l.former), func(f FormerTexts) bool { return !now.Before(f.Until) })
-	if last := l.Current(); last != nil && !last.hasEqualAnswers(next) {
+	if last != nil && !last.hasEqualAnswers(next) {
 		l.former = append([]FormerTexts{{Texts: last.textSet(), Until: now.Add(last.TTL)}}, l.former...)
 		l.former = l.former[:min(len(l.former), maxFormerTexts)]
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
@@ -115,6 +116,64 @@ func TestLive_secret_deleted(t *testing.T) {
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
 	g.Expect(joinAccepted(f.Current().Webhook.Secret, start)).To(Equal("another-webhook-secret-of-24"))
 	g.Expect(f.Problems()).To(BeEmpty())
+}
+
+// TestLive_repair: a receiver was repaired when it takes events again, or when what it is reached or verified by changes.
+func TestLive_repair(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	project := newProject()
+	healthy := func(status metav1.ConditionStatus, at time.Time) {
+		t.Helper()
+		project.Status.Conditions = []metav1.Condition{{
+			Type: verifyv1.ConditionWebhookHealthy, Status: status, LastTransitionTime: metav1.NewTime(at),
+		}}
+		g.Expect(f.SetProject(project)).To(Succeed())
+	}
+	step := func() time.Time {
+		f.clock.Step(time.Minute)
+		return f.clock.Now()
+	}
+	g.Expect(f.Current().Webhook.Repaired).To(BeZero())
+
+	well := step()
+	healthy(metav1.ConditionTrue, well)
+	g.Expect(f.Current().Webhook.Repaired).To(Equal(well))
+	g.Expect(changes).To(Receive(), "all requests are queued again")
+	step()
+	healthy(metav1.ConditionTrue, well)
+	healthy(metav1.ConditionFalse, step())
+	healthy(metav1.ConditionUnknown, step())
+	g.Expect(changes).NotTo(Receive())
+	g.Expect(f.Current().Webhook.Repaired).To(Equal(well), "that it fails is no repair")
+	recovered := step()
+	healthy(metav1.ConditionTrue, recovered.Add(-time.Second))
+	g.Expect(f.Current().Webhook.Repaired).To(Equal(recovered))
+
+	for name, change := range map[string]func(){
+		"url": func() { project.Spec.Webhook.URL += "/v2" },
+		"caBundle": func() {
+			project.Spec.Webhook.CABundle = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
+		},
+		"secret": func() { f.writeSecret(t, "webhook", "another-webhook-secret-of-24") },
+	} {
+		repaired := step()
+		change()
+		project.Generation++
+		g.Expect(f.SetProject(project)).To(Succeed())
+		g.Expect(f.Current().Webhook.Repaired).To(Equal(repaired), name)
+	}
+	project.Spec.DisplayName, project.Generation = "another", project.Generation+1
+	before := f.Current().Webhook.Repaired
+	step()
+	g.Expect(f.SetProject(project)).To(Succeed())
+	g.Expect(f.Current().Webhook.Repaired).To(Equal(before), "anything else is no repair")
+
+	later := NewLive(f.dir, f.clock, f.log) // the next process
+	g.Expect(later.SetProject(project)).To(Succeed())
+	g.Expect(later.Current().Webhook.Repaired).To(BeTemporally("==", recovered.Add(-time.Second)), "it knows of the condition")
 }
 
 func TestLive_key_deleted_is_refused_at_once(t *testing.T) {

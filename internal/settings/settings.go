@@ -145,6 +145,10 @@ type Webhook struct {
 	Events verification.EventKinds
 	// CABundle is PEM; nil for the system's roots.
 	CABundle []byte
+	// Repaired is when the receiver was repaired last: it took events again, or its URL, CABundle or Secret changed. Zero for never.
+	Repaired time.Time
+	// healthySince is when the condition WebhookHealthy became True last; zero for never.
+	healthySince time.Time
 }
 
 // Readiness is the state of one messenger in a project.

@@ -42,7 +42,7 @@ func (r *Request) lastAttempt() (PastAttempt, bool) {
 // archiveAttempt keeps the last attempt of the state before, if the present one has replaced or dropped it.
 func (r *Request) archiveAttempt(before *Request) {
 	last, ok := before.lastAttempt()
-	if ok && (!r.Delivery.LastAttemptAt.Equal(last.At) || r.Delivery.Attempts != before.Delivery.Attempts) {
+	if ok && (!r.Delivery.LastAttemptAt.Equal(last.At) || r.Delivery.Attempts > before.Delivery.Attempts) {
 		r.EarlierAttempts = append(slices.Clip(r.EarlierAttempts), last)
 	}
 	r.TrimAttempts(MaxAttempts)

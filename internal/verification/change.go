@@ -67,7 +67,7 @@ func (r *Request) sameCreation(other *Request) bool {
 
 func (r *Request) truncateTimes() {
 	d := &r.Delivery
-	for _, t := range [...]*time.Time{&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt} {
+	for _, t := range [...]*time.Time{&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt, &d.ExtraFrom} {
 		*t = TruncateTime(*t)
 	}
 	for i := range r.EarlierAttempts {

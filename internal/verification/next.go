@@ -30,6 +30,28 @@ type Policy struct {
 	TestEvents EventPolicy
 	// Kinds are the events that a step of the loop makes due.
 	Kinds EventKinds
+	// Repaired is when the receiver of all events but those of test keys was repaired last; zero for never. Each event that waits since
+	// before has one extra attempt then, beside its schedule.
+	Repaired time.Time
+}
+
+const (
+	// ExtraGap is the least time between two extra attempts of an event.
+	ExtraGap = time.Hour
+	// ExtraLead is how much earlier than the next attempt of the schedule an extra one must be.
+	ExtraLead = time.Minute
+)
+
+// attemptAt returns when the event of a request is to be sent: at the time of its schedule, or before that by an extra attempt.
+func (p Policy) attemptAt(r *Request) time.Time {
+	d, extra := &r.Delivery, p.Repaired
+	if d.ExtraFrom.After(extra) {
+		extra = d.ExtraFrom
+	}
+	if r.Test || d.LastAttemptAt.IsZero() || !d.LastAttemptAt.Before(p.Repaired) || !extra.Add(ExtraLead).Before(d.NextAttemptAt) {
+		return d.NextAttemptAt
+	}
+	return extra
 }
 
 // eventsOf returns whether the events of a request are sent.
@@ -82,7 +104,7 @@ func nextOfPending(r *Request, now time.Time, p Policy) Action {
 		return dueAt(StepPlay, at, now)
 	}
 	if r.Delivery.Wanted() && p.eventsOf(r) == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
-		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
+		return dueAt(StepDeliver, p.attemptAt(r), now)
 	}
 	return dueAt(StepExpire, expiry, now)
 }
@@ -90,7 +112,7 @@ func nextOfPending(r *Request, now time.Time, p Policy) Action {
 func nextDelivery(r *Request, now time.Time, p Policy) Action {
 	switch p.eventsOf(r) {
 	case EventsOn:
-		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
+		return dueAt(StepDeliver, p.attemptAt(r), now)
 	case EventsPaused:
 		return Action{Step: StepWait, At: now.Add(PausedRecheck)}
 	default:

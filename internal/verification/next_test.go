@@ -57,6 +57,45 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestNext_afterARepair: an event that waits since before has one extra attempt, no more than one an hour, and none that the schedule's
+// own follows within a minute.
+func TestNext_afterARepair(t *testing.T) {
+	last, next, at := created.Add(time.Hour), created.Add(10*time.Hour), created.Add(2*time.Hour)
+	test := verified(t, Delivery{Attempts: 4, LastAttemptAt: last, NextAttemptAt: next})
+	test.Test = true
+	hinted := pending(t)
+	hinted.Hints = []Hint{{Kind: HintOtherNumber, At: created}}
+	hinted.Delivery = Delivery{Attempts: 2, LastAttemptAt: created, NextAttemptAt: created.Add(5 * time.Minute)}
+	waiting := func(extraFrom time.Time) *Request {
+		return verified(t, Delivery{Attempts: 4, LastAttemptAt: last, NextAttemptAt: next, ExtraFrom: extraFrom})
+	}
+	for name, test := range map[string]struct {
+		request  *Request
+		repaired time.Time
+		want     time.Time
+	}{
+		"never":                                {waiting(time.Time{}), time.Time{}, next},
+		"before the last attempt":              {waiting(time.Time{}), last, next},
+		"after the last attempt":               {waiting(time.Time{}), at, at},
+		"a Retry-After that is over":           {waiting(last.Add(time.Minute)), at, at},
+		"a Retry-After, or a last extra one":   {waiting(at.Add(time.Hour)), at, at.Add(time.Hour)},
+		"one that ends after the next attempt": {waiting(next.Add(time.Hour)), at, next},
+		"a minute before the next attempt":     {waiting(time.Time{}), next.Add(-time.Minute), next},
+		"an event of a test key":               {test, at, next},
+		"an event without an attempt":          {verified(t, Delivery{NextAttemptAt: next}), at, next},
+		"a pending request":                    {hinted, created.Add(time.Minute), created.Add(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			policy := Policy{Events: EventsOn, TestEvents: EventsOn, Repaired: test.repaired}
+			g.Expect(Next(test.request, test.want.Add(-1), policy)).To(Equal(Action{StepWait, test.want}))
+			g.Expect(Next(test.request, test.want, policy)).To(Equal(Action{Step: StepDeliver}))
+			policy.Events, policy.TestEvents = EventsPaused, EventsPaused
+			g.Expect(Next(test.request, test.want, policy).Step).To(Equal(StepWait))
+		})
+	}
+}
+
 // A loop that does what Next says and asks again comes to an end, whatever time it is and however often it fails.
 func TestNext_leadsEveryRequestToItsDeletion(t *testing.T) {
 	g := NewWithT(t)

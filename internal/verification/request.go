@@ -188,6 +188,8 @@ type Delivery struct {
 	LastReason  string
 	DeliveredAt time.Time
 	ExhaustedAt time.Time
+	// ExtraFrom is the earliest time of an extra attempt; zero for any time. See Policy.Repaired.
+	ExtraFrom time.Time
 }
 
 // Wanted reports whether an attempt is still to be made.

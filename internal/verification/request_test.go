@@ -269,6 +269,49 @@ func TestRecordAttempt(t *testing.T) {
 	}
 }
 
+// TestRecordAttempt_extra: whatever becomes of it, the schedule goes on as it was.
+func TestRecordAttempt_extra(t *testing.T) {
+	last, at, next := created.Add(time.Hour), created.Add(2*time.Hour), created.Add(9*time.Hour)
+	waiting := Delivery{Attempts: 4, LastAttemptAt: last, LastReason: "timeout", NextAttemptAt: next}
+	failed := Attempt{Number: 5, After: last, At: at, StatusCode: 500, Reason: "http_500", Next: next, ExtraFrom: at.Add(ExtraGap)}
+	afterwards := Delivery{
+		Attempts: 4, LastAttemptAt: at, LastStatusCode: 500, LastReason: "http_500", NextAttemptAt: next, ExtraFrom: at.Add(ExtraGap),
+	}
+	record := func(r *Request, a Attempt) error {
+		a.Event = r.Event()
+		return r.RecordAttempt(a)
+	}
+	t.Run("it fails", func(t *testing.T) {
+		g := NewWithT(t)
+		r := verified(t, waiting)
+		g.Expect(record(r, failed)).To(Succeed())
+		g.Expect(r.Delivery).To(Equal(afterwards))
+		g.Expect(record(r, failed)).To(Equal(ErrStaleAttempt), "it is recorded once, also if two workers made one")
+		counted := Attempt{Number: 5, At: next, Next: next.Add(time.Hour), ExtraFrom: at}
+		g.Expect(record(r, counted)).To(Succeed(), "the schedule's fifth")
+		g.Expect(r.Delivery.Attempts).To(Equal(5))
+		g.Expect(r.Delivery.ExtraFrom).To(Equal(at.Add(ExtraGap)), "the gap between extra attempts is kept")
+	})
+	t.Run("the schedule's own was recorded meanwhile", func(t *testing.T) {
+		r := verified(t, waiting)
+		NewWithT(t).Expect(record(r, Attempt{Number: 5, At: last.Add(time.Minute), Next: next})).To(Succeed())
+		NewWithT(t).Expect(record(r, failed)).To(Equal(ErrStaleAttempt))
+	})
+	t.Run("it delivers", func(t *testing.T) {
+		g := NewWithT(t)
+		r := verified(t, waiting)
+		g.Expect(record(r, Attempt{Number: 5, After: last, At: at, StatusCode: 204, Delivered: true})).To(Succeed())
+		g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 4, LastAttemptAt: at, LastStatusCode: 204, DeliveredAt: at}))
+	})
+	t.Run("a redelivery is granted during it", func(t *testing.T) {
+		g := NewWithT(t)
+		r := verified(t, waiting)
+		g.Expect(r.Redeliver("id/1", at.Add(-time.Second), successOnly)).To(Succeed())
+		g.Expect(record(r, failed)).To(Succeed())
+		g.Expect([]any{r.Delivery.Attempts, r.Delivery.NextAttemptAt}).To(Equal([]any{3, at}), "another follows at once, not counted either")
+	})
+}
+
 func TestRecordAttempt_afterAnotherClaim(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{NextAttemptAt: created})
@@ -330,9 +373,9 @@ func TestRedeliver(t *testing.T) {
 
 	r = verified(t, Delivery{Attempts: 6, NextAttemptAt: later.Add(10 * time.Hour)})
 	g.Expect(r.Redeliver("id/2", later, successOnly)).To(Succeed())
-	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "an event that waits goes at once")
+	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 5, NextAttemptAt: later}), "an event that waits goes at once, and that attempt is not counted")
 	g.Expect(r.Redeliver("id/4", later.Add(time.Minute), successOnly)).To(Succeed())
-	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "and loses no place in the queue by another")
+	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 5, NextAttemptAt: later}), "and loses no place in the queue by another")
 	g.Expect(r.Redeliver("id/3", later, NewEventKinds(EventExpired))).To(Equal(ErrNoEvent), "the project wants other events")
 
 	r = pending(t)

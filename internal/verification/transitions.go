@@ -228,7 +228,8 @@ func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 	return nil
 }
 
-// Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt. If it is due already, an
+// Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt: it then has one attempt
+// more, as the last one is not counted. If it is due already, an
 // attempt may be under way, and another one follows that; see RecordAttempt. wish identifies the redelivery, which is granted once. It
 // fails with ErrNoEvent for a pending request, and where the event is not wanted.
 func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error {
@@ -241,7 +242,7 @@ func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error
 	case !r.Delivery.Wanted():
 		r.Delivery = Delivery{NextAttemptAt: now}
 	case r.Delivery.NextAttemptAt.After(now):
-		r.Delivery.NextAttemptAt = now
+		r.Delivery.NextAttemptAt, r.Delivery.Attempts = now, max(0, r.Delivery.Attempts-1)
 	}
 	r.Redelivered = wish
 	return nil
@@ -251,7 +252,9 @@ func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error
 type Attempt struct {
 	// Number counts from 1: the attempt was made when Number-1 attempts were recorded.
 	Number int
-	Epoch  int64
+	// After is set for an extra attempt, which is not counted: Delivery.LastAttemptAt when it was planned.
+	After time.Time
+	Epoch int64
 	// Redelivered identifies the last granted redelivery when the attempt was planned.
 	Redelivered string
 	// Event is the event that was sent. A later one replaces it, and has attempts of its own.
@@ -263,7 +266,12 @@ type Attempt struct {
 	Delivered bool
 	// Next is when to try again; zero with Delivered false means that the schedule is exhausted.
 	Next time.Time
+	// ExtraFrom is the earliest time of the next extra attempt; zero for any time.
+	ExtraFrom time.Time
 }
+
+// IsExtra reports whether the attempt is none of the schedule's.
+func (a *Attempt) IsExtra() bool { return !a.After.IsZero() }
 
 // RecordAttempt records the outcome of an attempt that was planned from this very state. If another worker claimed the request or
 // recorded an attempt in the meantime it changes nothing, so the record stays exact. After an attempt during which a redelivery was granted
@@ -273,7 +281,11 @@ func (r *Request) RecordAttempt(a Attempt) error {
 		return ErrLeaseLost
 	}
 	a.At = TruncateTime(a.At) // as it is stored, so that a second record of the same attempt is known by it
-	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || !r.Event().Equal(a.Event) {
+	stale := r.Delivery.Attempts != a.Number-1
+	if a.IsExtra() {
+		stale = !r.Delivery.LastAttemptAt.Equal(a.After)
+	}
+	if !r.Delivery.Wanted() || stale || !r.Event().Equal(a.Event) {
 		return ErrStaleAttempt
 	}
 	redelivered := r.Redelivered != a.Redelivered
@@ -281,7 +293,13 @@ func (r *Request) RecordAttempt(a Attempt) error {
 		return ErrStaleAttempt // it ended before the redelivery began a schedule of its own
 	}
 	d := &r.Delivery
-	d.Attempts, d.LastAttemptAt, d.LastStatusCode, d.LastReason = a.Number, a.At, a.StatusCode, a.Reason
+	d.LastAttemptAt, d.LastStatusCode, d.LastReason = a.At, a.StatusCode, a.Reason
+	if !a.IsExtra() {
+		d.Attempts = a.Number
+	}
+	if a.ExtraFrom.After(d.ExtraFrom) {
+		d.ExtraFrom = a.ExtraFrom
+	}
 	d.NextAttemptAt = time.Time{}
 	switch {
 	case redelivered:

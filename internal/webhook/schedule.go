@@ -38,6 +38,11 @@ func NextAttempt(made int, now time.Time, retryAfter time.Duration, jitter func(
 	if base == 0 {
 		return now
 	}
-	wait := min(max(base, retryAfter), max(2*base, usualRateLimit))
+	wait := max(base, grantedWait(base, retryAfter))
 	return now.Add(wait + time.Duration(jitterShare*jitter()*float64(base)))
+}
+
+// grantedWait returns how much of the wait that a receiver asked for is granted where the schedule's is base.
+func grantedWait(base, retryAfter time.Duration) time.Duration {
+	return min(retryAfter, max(2*base, usualRateLimit))
 }

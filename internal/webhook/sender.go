@@ -92,6 +92,22 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 	if r.Outcome == Retry {
 		a.Next = NextAttempt(number, at, r.RetryAfter, jitter)
 	}
+	if r.RetryAfter > 0 {
+		a.ExtraFrom = at.Add(r.RetryAfter)
+	}
+	return a
+}
+
+// ExtraAttempt is Attempt for one beside the schedule of d, which goes on as it was, or after the wait that the receiver asked for.
+func (r Result) ExtraAttempt(d verification.Delivery, epoch int64, at time.Time) verification.Attempt {
+	a := r.Attempt(d.Attempts+1, epoch, at, func() float64 { return 0 })
+	a.After, a.ExtraFrom = d.LastAttemptAt, at.Add(max(r.RetryAfter, verification.ExtraGap))
+	if r.Outcome == Retry {
+		a.Next = d.NextAttemptAt
+		if granted := grantedWait(schedule[min(d.Attempts, MaxAttempts-1)], r.RetryAfter); a.Next.Before(at.Add(granted)) {
+			a.Next = at.Add(granted)
+		}
+	}
 	return a
 }
 

@@ -130,7 +130,7 @@ func TestSend_passesRetryAfterOn(t *testing.T) {
 	g.Expect(result.RetryAfter).To(Equal(24 * time.Hour))
 	now := time.Unix(1_795_000_000, 0)
 	g.Expect(result.Attempt(4, 7, now, fixedJitter(0))).To(Equal(verification.Attempt{
-		Number: 4, Epoch: 7, At: now, StatusCode: 429, Reason: "http_429", Next: now.Add(4 * time.Hour),
+		Number: 4, Epoch: 7, At: now, StatusCode: 429, Reason: "http_429", Next: now.Add(4 * time.Hour), ExtraFrom: now.Add(24 * time.Hour),
 	}), "clamped to twice the schedule")
 }
 
@@ -145,6 +145,33 @@ func TestResult_asAttempt(t *testing.T) {
 	failed := Result{Verdict: Verdict{Outcome: Retry, Reason: ReasonTimeout}}
 	g.Expect(failed.Attempt(MaxAttempts-1, 0, now, fixedJitter(0)).Next).To(Equal(now.Add(24 * time.Hour)))
 	g.Expect(failed.Attempt(MaxAttempts, 0, now, fixedJitter(0)).Next).To(BeZero())
+}
+
+// TestResult_asExtraAttempt: the schedule goes on as it was, but never before a Retry-After.
+func TestResult_asExtraAttempt(t *testing.T) {
+	now := time.Unix(1_795_000_000, 0)
+	last, next := now.Add(-time.Hour), now.Add(4*time.Minute)
+	waiting := verification.Delivery{Attempts: 2, LastAttemptAt: last, NextAttemptAt: next}
+	for name, tc := range map[string]struct {
+		outcome    Outcome
+		retryAfter time.Duration
+		next       time.Time
+		extraFrom  time.Time
+	}{
+		"delivered":                        {Delivered, 0, time.Time{}, now.Add(time.Hour)},
+		"gone":                             {Gone, 0, time.Time{}, now.Add(time.Hour)},
+		"failed":                           {Retry, 0, next, now.Add(time.Hour)},
+		"failed with a wait until before":  {Retry, 3 * time.Minute, next, now.Add(time.Hour)},
+		"failed with a wait beyond that":   {Retry, 5 * time.Minute, now.Add(5 * time.Minute), now.Add(time.Hour)},
+		"failed with a wait of many hours": {Retry, 24 * time.Hour, now.Add(10 * time.Minute), now.Add(24 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := Result{Verdict: Verdict{Outcome: tc.outcome, RetryAfter: tc.retryAfter}}
+			NewWithT(t).Expect(result.ExtraAttempt(waiting, 7, now)).To(Equal(verification.Attempt{
+				Number: 3, Epoch: 7, After: last, At: now, Delivered: tc.outcome == Delivered, Next: tc.next, ExtraFrom: tc.extraFrom,
+			}))
+		})
+	}
 }
 
 // TestSend_followsTheScheduleUntilTheReceiverRecovers sends to a receiver that fails for half an hour.

@@ -323,6 +323,11 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestRecordAttempt",
 	},
 	{
+		Name: "extra-attempt-counted", Promise: "design.md 6: an attempt after a repair is none of the ten",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "if !a.IsExtra() {", New: "if true {",
+		Suite: "domain", Test: "TestRecordAttempt_extra",
+	},
+	{
 		Name: "attempt-recorded-twice", Promise: "hazards.md F19: the attempt counter is exact",
 		Symbol: "verification.(*Request).RecordAttempt", Old: "r.Delivery.Attempts != a.Number-1", New: "false",
 		Suite: "domain", Test: "TestRecordAttempt",

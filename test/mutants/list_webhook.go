@@ -111,7 +111,7 @@ var webhookMutants = []Mutant{
 	{
 		Name: "retry-after-of-years", Promise: "design.md 6: Retry-After is clamped",
 		Symbol: "webhook.NextAttempt",
-		Old:    "min(max(base, retryAfter), max(2*base, usualRateLimit))",
+		Old:    "max(base, grantedWait(base, retryAfter))",
 		New:    "max(base, retryAfter)",
 		Suite:  "webhook", Test: "TestNextAttempt",
 	},

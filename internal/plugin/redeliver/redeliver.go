@@ -20,7 +20,7 @@ import (
 const (
 	// defaultTimeout bounds each wait: for the lease holder, and with --wait for the receiver.
 	defaultTimeout = time.Minute
-	// searched is how many of the newest requests --failed looks at.
+	// searched is how many of the newest requests --failed and --due look at.
 	searched = 100_000
 )
 
@@ -29,6 +29,7 @@ type command struct {
 	env     *project.Env
 	key     podapi.KeyFlags
 	failed  bool
+	due     bool
 	wait    bool
 	timeout time.Duration
 }
@@ -37,42 +38,47 @@ type command struct {
 func NewCommand(env *project.Env) *cobra.Command {
 	c := &command{env: env}
 	cmd := &cobra.Command{
-		Use:   "redeliver NAME ID... | NAME --failed",
+		Use:   "redeliver NAME ID... | NAME [--failed] [--due]",
 		Short: "Send the events of requests once more",
-		Long: `Send the event of how a request ended once more, and say what became of it. --failed takes all requests whose event was given
-up, one after another.
+		Long: `Send the event of how a request ended once more, and say what became of it. --failed takes all requests whose event was given up,
+because ten attempts failed or the receiver answered 410, and --due all whose event waits for its next attempt, one after another.
+An event that waits is not given up earlier for it: the attempt is none of its ten.
 
 Without a key it sets the annotation phoneproof.dev/redeliver of the project, which the holder of its lease carries out, with any storage.
-With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and to --wait it
+With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and --due and to --wait it
 reads them: VerificationRequests, or with storage PostgreSQL the API, with a key that has the scope Read.`,
 		Example: `  kubectl phoneproof redeliver shop vr4soqontb52m5bmeyx7bop4b4 --wait
 
-  # after the receiver was repaired: all that were given up
-  kubectl phoneproof redeliver shop --failed`,
+  # after the receiver was repaired: all that were given up, and all that wait
+  kubectl phoneproof redeliver shop --failed --due`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
 				return errors.New("name a project")
-			case c.failed && len(args) > 1:
-				return errors.New("--failed takes all requests whose event was given up: leave out the ids")
-			case !c.failed && len(args) == 1:
-				return errors.New("name requests by their ids, or use --failed")
+			case c.lists() && len(args) > 1:
+				return errors.New("--failed and --due find the requests themselves: leave out the ids")
+			case !c.lists() && len(args) == 1:
+				return errors.New("name requests by their ids, or use --failed or --due")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1:]) },
 	}
 	c.key.AddTo(cmd)
-	cmd.Flags().BoolVar(&c.failed, "failed", false, "take all requests whose event was given up")
+	cmd.Flags().BoolVar(&c.failed, "failed", false, "take all requests whose event was given up: ten attempts failed, or the receiver answered 410")
+	cmd.Flags().BoolVar(&c.due, "due", false, "take all requests that have ended and whose event waits for its next attempt")
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until the receiver has taken each event, or the next attempt has failed")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for each step")
 	return rights.Declare(cmd, append([]rights.Right{
 		{Verbs: "get,patch", Resource: rights.Projects},
 		{Verbs: "list", Resource: rights.Events, For: "why an event is not sent"},
 		{Verbs: "get", Resource: rights.Requests, For: "--wait, with storage Kubernetes"},
-		{Verbs: "list", Resource: rights.Requests, For: "--failed, with storage Kubernetes"},
+		{Verbs: "list", Resource: rights.Requests, For: "--failed and --due, with storage Kubernetes"},
 	}, rights.ForAPI("with a key")...)...)
 }
+
+// lists reports whether the command finds the requests itself.
+func (c *command) lists() bool { return c.failed || c.due }
 
 // errRefused makes the exit code of a command that could not send each event.
 var errRefused = errors.New("not every event was sent")
@@ -86,19 +92,19 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 		return fmt.Errorf("project %s has no webhook, so there is nowhere to send an event", name)
 	}
 	var source requests.Source
-	if c.failed || c.wait {
+	if c.lists() || c.wait {
 		reading := c.key
 		reading.Scope = verifyv1.ScopeRead
 		if source, err = requests.Open(ctx, c.env, opened, &reading); err != nil {
 			return fmt.Errorf("read requests: %w", err)
 		}
 	}
-	if c.failed {
-		if ids, err = listFailed(ctx, source); err != nil {
+	if c.lists() {
+		if ids, err = c.findRequests(ctx, source); err != nil {
 			return err
 		}
 		if len(ids) == 0 {
-			return c.env.Print("No event was given up.")
+			return c.env.Print("There is no such event.")
 		}
 	}
 	send, err := c.newSender(ctx, opened)
@@ -119,15 +125,19 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 	return nil
 }
 
-// listFailed returns the ids of the requests whose event was given up, oldest first.
-func listFailed(ctx context.Context, source requests.Source) ([]string, error) {
+// findRequests returns the ids of the requests whose event was given up or waits, as the flags say, oldest first.
+func (c *command) findRequests(ctx context.Context, source requests.Source) ([]string, error) {
 	list, err := source.List(ctx, podapi.Query{}, searched)
 	if err != nil {
-		return nil, fmt.Errorf("find events that were given up: %w", err)
+		return nil, fmt.Errorf("find events: %w", err)
 	}
 	var ids []string
 	for _, request := range slices.Backward(list) {
-		if d := request.Delivery; d != nil && d.State == podapi.DeliveryExhausted {
+		d := request.Delivery
+		switch {
+		case d == nil:
+		case c.failed && d.State == podapi.DeliveryExhausted,
+			c.due && d.State == podapi.DeliveryWaiting && request.Status != podapi.Pending && d.NextAttemptAt.After(time.Now()):
 			ids = append(ids, request.RequestID)
 		}
 	}

@@ -181,7 +181,7 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		r.Delivery = verification.Delivery{
 			Attempts: int(d.Attempts), NextAttemptAt: fromMicroTime(d.NextAttemptAt), LastAttemptAt: fromMicroTime(d.LastAttemptAt),
 			LastStatusCode: int(d.LastStatusCode), LastReason: d.LastReason,
-			DeliveredAt: fromMicroTime(d.DeliveredAt), ExhaustedAt: fromMicroTime(d.ExhaustedAt),
+			DeliveredAt: fromMicroTime(d.DeliveredAt), ExhaustedAt: fromMicroTime(d.ExhaustedAt), ExtraFrom: fromMicroTime(d.ExtraFrom),
 		}
 	}
 	return readAttempts(status.EarlierAttempts, r)
@@ -231,6 +231,7 @@ func toDelivery(d verification.Delivery) *verifyv1.Delivery {
 		NextAttemptAt: toMicroTime(d.NextAttemptAt), LastAttemptAt: toMicroTime(d.LastAttemptAt),
 		LastStatusCode: int32(d.LastStatusCode), //nolint:gosec // toObject checked it
 		LastReason:     d.LastReason, DeliveredAt: toMicroTime(d.DeliveredAt), ExhaustedAt: toMicroTime(d.ExhaustedAt),
+		ExtraFrom: toMicroTime(d.ExtraFrom),
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 // their own and are not urgent.
 const abandonedInterval = 10 * time.Second
 
+// extraInterval is the interval at which events that could have an extra attempt are looked for. That reads all that wait.
+const extraInterval = 10 * time.Second
+
 // admissionSweepInterval is the interval at which old admissions are swept. Keys have one admission row per batch, not per
 // request.
 const admissionSweepInterval = 10 * time.Second
@@ -24,6 +27,10 @@ func (s *Store) Claim(
 ) ([]verification.Request, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
+	}
+	var repaired time.Time // no event waits since before
+	if policy.Events == verification.EventsOn && s.intervalElapsed(&s.extraAt, extraInterval) {
+		repaired = policy.Repaired
 	}
 	abandoned := policy.Events == verification.EventsOff && s.intervalElapsed(&s.abandonedAt, abandonedInterval)
 	var claimed []state
@@ -36,7 +43,7 @@ func (s *Store) Claim(
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
 			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace,
 			verification.ConfirmGrace, policy.TestEvents == verification.EventsOn,
-			policy.TestEvents == verification.EventsOff))
+			policy.TestEvents == verification.EventsOff, repaired, verification.ExtraLead))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}
@@ -58,6 +65,9 @@ func (s *Store) Claim(
 	requests := make([]verification.Request, len(claimed))
 	for i := range claimed {
 		requests[i] = claimed[i].Clone()
+		if requests[i].Delivery.NextAttemptAt.After(claimed[i].readAt) {
+			s.extraAt.Store(0) // there may be more
+		}
 	}
 	return requests, nil
 }

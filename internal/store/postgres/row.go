@@ -33,10 +33,10 @@ type stateScanner struct {
 	claimed, actual, method, phase, assurance  string
 	contacts, data, hints, verifiedBy, earlier string
 	verified, next, last, delivered, exhausted *time.Time
-	proven                                     *time.Time
+	proven, extra                              *time.Time
 	attempts, statusCode, wrongCodes           int64
 
-	targets [30]any
+	targets [31]any
 }
 
 func newStateScanner() *stateScanner {
@@ -45,7 +45,7 @@ func newStateScanner() *stateScanner {
 	x.targets = [...]any{
 		&r.ID, &x.claimed, &x.method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
 		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
-		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &r.Epoch,
+		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &x.extra, &r.Epoch,
 		&x.state.version, &x.state.readAt,
 	}
 	return x
@@ -83,7 +83,7 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	r.VerifiedBy = verification.Method(x.verifiedBy)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
 	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(x.verified), timeOrZero(x.next), timeOrZero(x.last)
-	d.DeliveredAt, d.ExhaustedAt = timeOrZero(x.delivered), timeOrZero(x.exhausted)
+	d.DeliveredAt, d.ExhaustedAt, d.ExtraFrom = timeOrZero(x.delivered), timeOrZero(x.exhausted), timeOrZero(x.extra)
 	r.ProvenAt, r.WrongCodes = timeOrZero(x.proven), int(x.wrongCodes)
 	d.Attempts, d.LastStatusCode = int(x.attempts), int(x.statusCode)
 	r.Version = versionText(s.version)

@@ -6,7 +6,7 @@ import "strings"
 func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
-		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, epoch, version", ", ", ", "+prefix)
+		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, extra_from, epoch, version", ", ", ", "+prefix)
 }
 
 // decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
@@ -56,6 +56,19 @@ func findStatement(also string) string {
 		) AS r WHERE project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
 			AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)` + also + `
 		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
+}
+
+// extraAttempts returns the part of sqlDue for extra attempts of events that wait, as Policy.attemptAt has them. They come after all that
+// is due, so that what the repaired receiver missed does not delay what is new.
+func extraAttempts(work string) string {
+	return `UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = ` + work + ` AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
+				AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp() AND $4::boolean
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS extra` + work + `
+		`
 }
 
 // The values of the column work, each with the meaning of the column since.
@@ -179,7 +192,7 @@ var (
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
 			redelivered = $18, hints = $19, work = $20, since = $21, verified_by = $23, proven_at = $24, wrong_codes = $25,
-			earlier_attempts = $26, version = $4,
+			earlier_attempts = $26, extra_from = $27, version = $4,
 			leased_until = CASE WHEN $22::boolean THEN leased_until ELSE '1970-01-01 00:00:00+00' END
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
@@ -250,6 +263,7 @@ var (
 					ELSE expires_at <= statement_timestamp() END)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS tested
+		` + extraAttempts("2") + extraAttempts("4") + `
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests

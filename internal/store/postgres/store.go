@@ -51,7 +51,7 @@ type Store struct {
 	due        chan struct{}
 
 	// Times of the last runs of periodic work, in Unix nanoseconds of this process's clock.
-	abandonedAt, keysSweptAt atomic.Int64
+	abandonedAt, extraAt, keysSweptAt atomic.Int64
 }
 
 var (

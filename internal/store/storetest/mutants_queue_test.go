@@ -87,6 +87,10 @@ func changePolicy(change func(verification.Policy) verification.Policy) func(env
 
 func queueMutants() []mutant {
 	return []mutant{
+		{"hears of no repair", []string{"hands out each event that waits once more"}, changePolicy(func(p verification.Policy) verification.Policy {
+			p.Repaired = time.Time{}
+			return p
+		})},
 		{"hands out the least overdue first", []string{"hands out due work", "return work in its original order"}, changeClaimed(func(r []verification.Request) []verification.Request {
 			slices.Reverse(r)
 			return r

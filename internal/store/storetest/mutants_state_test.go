@@ -124,6 +124,7 @@ func forgetfulMutants() []mutant {
 		forgetsField("the messenger", "verified by the other messenger", func(r *verification.Request) { r.VerifiedBy = "" }),
 		forgetsField("the assurance", "verified by a", func(r *verification.Request) { r.Assurance = "" }),
 		forgetsField("the reason", "between two attempts", func(r *verification.Request) { r.Delivery.LastReason = "" }),
+		forgetsField("the last extra attempt", "between two attempts", func(r *verification.Request) { r.Delivery.ExtraFrom = time.Time{} }),
 		forgetsField("the last status", "delivered", func(r *verification.Request) { r.Delivery.LastStatusCode = 0 }),
 		forgetsField("milliseconds", "exhausted", func(r *verification.Request) {
 			r.Delivery.ExhaustedAt = r.Delivery.ExhaustedAt.Truncate(time.Millisecond)

@@ -25,6 +25,7 @@ func queueChecks() []check {
 		{name: "hands out the current state", needs: needsQueue, run: queueCurrent},
 		{name: "hands out work of its own project only", needs: needsQueue, run: queueProject},
 		{name: "hands out no event while events are paused", needs: needsQueue, run: queuePaused},
+		{name: "hands out each event that waits once more after a repair", needs: needsQueue, run: queueRepaired},
 		{name: "hands out deletions once retention ends", needs: needsQueue, run: queueRetention},
 		{name: "hands out no code that can come back until it has rested", needs: needsQueue | needsSteppedClock, run: queueKeepsResting},
 		{name: "hands each of 500 due requests to one of many workers", needs: needsQueue, run: queueRaced},
@@ -175,6 +176,67 @@ func queuePaused(ctx context.Context, t *trial) {
 		To(Equal([]string{event}), "due at once after the pause")
 	t.Expect(t.claimWork(ctx, s, verification.Policy{Events: verification.EventsOff}, manyRequests, longLease)).
 		To(BeEmpty(), "kept in case the webhook is configured again")
+}
+
+// queueRepaired stores events that wait since before a repair, and others that have no extra attempt.
+func queueRepaired(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	var now time.Time
+	store := func(n verification.New, d func(now time.Time) verification.Delivery) string {
+		id := t.createRequest(ctx, s, n).ID
+		t.updateRequest(ctx, s, id, func(r *verification.Request, at time.Time) error {
+			now = at
+			if n.TTL == verification.MaxTTL {
+				return refuseNumber(r, at)
+			}
+			return verifyClaimed(true)(r, at)
+		})
+		t.updateRequest(ctx, s, id, func(r *verification.Request, at time.Time) error {
+			r.Delivery = d(at)
+			return nil
+		})
+		return id
+	}
+	waits := func(since, until, extraFrom time.Duration) func(time.Time) verification.Delivery {
+		return func(now time.Time) verification.Delivery {
+			d := verification.Delivery{Attempts: 3, LastAttemptAt: now.Add(-since), NextAttemptAt: now.Add(until)}
+			if extraFrom != 0 {
+				d.ExtraFrom = now.Add(extraFrom)
+			}
+			return d
+		}
+	}
+	waiting := store(t.newCreation(), waits(time.Hour, time.Hour, 0))
+	asked := store(t.newCreation(), waits(time.Hour, time.Hour, -time.Minute))
+	attention := t.newLasting()
+	attention.TTL = verification.MaxTTL
+	pending := store(attention, waits(time.Hour, 30*time.Minute, 0))
+	store(t.newCreation(), waits(-time.Minute, time.Hour, 0))      // tried since
+	store(t.newCreation(), waits(time.Hour, time.Hour, longLease)) // asked for a longer wait
+	store(t.newCreation(), waits(time.Hour, 30*time.Second, 0))    // due soon
+	due := store(t.newCreation(), waits(time.Hour, -time.Second, 0))
+
+	policy := sendingPolicy(longLease)
+	policy.Repaired, policy.Events = now.Add(-10*time.Second), verification.EventsPaused
+	t.Expect(t.claimWork(ctx, s, policy, manyRequests, longLease)).To(BeEmpty(), "paused")
+	policy.Events = verification.EventsOn
+	before := t.getRequest(ctx, s, waiting).Delivery
+	claims := t.claimWork(ctx, s, policy, manyRequests, longLease)
+	t.Expect(requestIDs(claims)).To(ConsistOf(waiting, asked, pending, due))
+	for _, claim := range claims {
+		t.Expect(verification.Next(&claim, t.readClock(ctx, s, claim.ID), policy).Step).To(Equal(verification.StepDeliver))
+		t.updateRequest(ctx, s, claim.ID, func(r *verification.Request, now time.Time) error {
+			a := verification.Attempt{
+				Event: r.Event(), Number: 4, Epoch: claim.Epoch, At: now, StatusCode: 500, Reason: "status", Next: now.Add(time.Hour),
+			}
+			if claim.Delivery.NextAttemptAt.After(now) {
+				a.After, a.Next = claim.Delivery.LastAttemptAt, claim.Delivery.NextAttemptAt
+			}
+			return r.RecordAttempt(a)
+		})
+	}
+	t.Expect(t.claimWork(ctx, s, policy, manyRequests, longLease)).To(BeEmpty(), "once")
+	t.Expect(t.getRequest(ctx, s, waiting).Delivery).To(And(HaveField("Attempts", 3), HaveField("NextAttemptAt", before.NextAttemptAt)))
 }
 
 func queueRetention(ctx context.Context, t *trial) {

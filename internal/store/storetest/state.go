@@ -84,7 +84,7 @@ var states = []struct {
 	{"between two attempts", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
 		r.Delivery = verification.Delivery{
-			Attempts: 3, NextAttemptAt: at(300), LastAttemptAt: at(2), LastStatusCode: 503, LastReason: "status",
+			Attempts: 3, NextAttemptAt: at(300), LastAttemptAt: at(2), LastStatusCode: 503, LastReason: "status", ExtraFrom: at(200),
 		}
 	}},
 	{"delivered", func(r *verification.Request, at func(int) time.Time) {

@@ -16,11 +16,14 @@ type course struct {
 	strays []stray
 }
 
-// attempt is one attempt of the schedule: the deliveries that arrived while it was due, and the state that records it.
+// attempt is one attempt: the deliveries that arrived while it was due, and the state that records it. An extra one is none of the
+// schedule's: after a repair it comes before its state is due, and is not counted.
 type attempt struct {
-	number int
-	sent   []ledger.Delivery
-	record *ledger.Change
+	number  int
+	counted int // those of the schedule up to this one
+	extra   bool
+	sent    []ledger.Delivery
+	record  *ledger.Change
 }
 
 // stray is a delivery and the state that it contradicts.
@@ -36,14 +39,20 @@ func (e *Evidence) courseOf(id string) course {
 		c       course
 		steps   []ledger.Change // every state that is about deliveries
 		records int
+		counted int
 	)
 	history := e.histories[id]
 	for i := 1; i < len(history); i++ {
 		switch {
-		case history[i].Attempts > history[i-1].Attempts:
+		case history[i].Attempts > history[i-1].Attempts, isExtra(&history[i-1], &history[i]):
 			records++
 			steps = append(steps, history[i])
-			c.attemptAt(records).record = &history[i]
+			t := c.attemptAt(records)
+			t.record, t.extra = &history[i], isExtra(&history[i-1], &history[i])
+			if !t.extra {
+				counted++
+			}
+			t.counted = counted
 		case history[i].Op == ledger.Deleted:
 			steps = append(steps, history[i])
 		}
@@ -54,7 +63,7 @@ func (e *Evidence) courseOf(id string) course {
 			before = len(steps)
 		}
 		switch {
-		case before == 0 || dueAfter(&steps[before-1], d.At):
+		case before == 0 || dueAfter(&steps[before-1], d.At) || before < records && c.attempts[before].extra:
 			t := c.attemptAt(before + 1)
 			t.sent = append(t.sent, d)
 		case c.awaitsDelivery(before, &steps[before-1]):
@@ -64,6 +73,11 @@ func (e *Evidence) courseOf(id string) course {
 		}
 	}
 	return c
+}
+
+// isExtra reports whether a state records an extra attempt of the event that waited in the state before.
+func isExtra(before, after *ledger.Change) bool {
+	return after.Op == ledger.Updated && !after.Tried.Equal(before.Tried) && !before.Tried.IsZero() && after.Attempts == before.Attempts
 }
 
 // awaitsDelivery reports whether the event of an attempt that ended without an answer is still on its way.

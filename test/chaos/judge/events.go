@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
@@ -62,8 +63,16 @@ func judgeCounted(e *Evidence) *Verdict {
 		if len(c.attempts) > 0 {
 			v.Looked++
 		}
+		var last time.Time
 		for _, t := range c.attempts {
 			judgeAttempt(e, v, why, id, t)
+			if !t.extra {
+				continue
+			}
+			if t.record.Tried.Sub(last) < verification.ExtraGap {
+				v.violatedAboutf(e, id, t.record.Tried, "%s: extra attempts at %s and %s", id, formatTime(last), formatTime(t.record.Tried))
+			}
+			last = t.record.Tried
 		}
 	}
 	v.Note = fmt.Sprintf("explained by faults: %s", why)
@@ -72,8 +81,8 @@ func judgeCounted(e *Evidence) *Verdict {
 
 // judgeAttempt checks one attempt.
 func judgeAttempt(e *Evidence, v *Verdict, why reasons, id string, t *attempt) {
-	if t.record != nil && t.record.Attempts != t.number {
-		v.violatedAboutf(e, id, commitTime(t.record), "%s: attempt %d is recorded as number %d", id, t.number, t.record.Attempts)
+	if t.record != nil && t.record.Attempts != t.counted {
+		v.violatedAboutf(e, id, commitTime(t.record), "%s: attempt %d of the schedule is recorded as number %d", id, t.counted, t.record.Attempts)
 	}
 	if kind, needed := e.explainAttempt(t); needed {
 		why.add(kind)
@@ -166,6 +175,9 @@ func judgeRepetitions(e *Evidence, v *Verdict, why reasons, id string) {
 			continue // I6
 		}
 		kind := e.explainLate(&s.Delivery, &s.after)
+		if kind == "" && s.At.Add(verification.ExtraLead).Before(s.after.Next) {
+			kind = e.explainLoss(&s.Delivery, time.Time{}) // an extra attempt that was not recorded
+		}
 		why.add(kind)
 		if kind == "" {
 			v.violatedAboutf(e, id, s.At, "%s came at %s from %s, before its next attempt was due at %s",

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -413,9 +414,8 @@ func TestJudge_provenTooLate(t *testing.T) {
 	}
 }
 
-// Only an event that failed twice may still wait.
-func TestJudge_waiting(t *testing.T) {
-	g := NewWithT(t)
+// waitingEvidence returns good evidence in which the first event has failed twice, at 4 and 10 s, and is due again at 400 s.
+func waitingEvidence() *judge.Evidence {
 	e := goodEvidence()
 	e.Events[0].Answer = ledger.Fails
 	changeLastState(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 500, false, at(9) })
@@ -424,7 +424,53 @@ func TestJudge_waiting(t *testing.T) {
 	e.Changes = append(e.Changes, second)
 	e.Final[0] = second
 	repeatEvent(e, func(d *ledger.Delivery) { d.At = at(9.5) })
-	for _, v := range judge.Judge(e) {
-		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
+	return e
+}
+
+// addExtra adds an extra attempt of the first event that ended at a time.
+func addExtra(e *judge.Evidence, seconds float64, change func(*ledger.Change)) {
+	extra := e.Final[0]
+	extra.At, extra.Committed, extra.Tried = at(seconds), at(seconds), at(seconds-0.2)
+	change(&extra)
+	e.Changes = append(e.Changes, extra)
+	e.Final[0] = extra
+	repeatEvent(e, func(d *ledger.Delivery) { d.At = at(seconds - 0.5) })
+}
+
+// Only an event that failed twice may still wait. After a repair it has one attempt beside its schedule in an hour.
+func TestJudge_waiting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*judge.Evidence)
+		fails  string
+	}{
+		"it waits":         {func(*judge.Evidence) {}, ""},
+		"an extra attempt": {func(e *judge.Evidence) { addExtra(e, 50, func(*ledger.Change) {}) }, ""},
+		"an extra one that delivers": {func(e *judge.Evidence) {
+			addExtra(e, 50, func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 204, true, time.Time{} })
+			e.Events[len(e.Events)-1].Answer = ledger.Takes
+		}, ""},
+		"two of them": {func(e *judge.Evidence) {
+			addExtra(e, 50, func(*ledger.Change) {})
+			addExtra(e, 70, func(*ledger.Change) {})
+		}, "I4"},
+		"one that is counted": {func(e *judge.Evidence) {
+			addExtra(e, 50, func(*ledger.Change) {})
+			addExtra(e, 70, func(c *ledger.Change) { c.Attempts = 4 })
+		}, "I4 I5"},
+		"one that is not recorded": {func(e *judge.Evidence) {
+			repeatEvent(e, func(d *ledger.Delivery) { d.At = at(49.5) })
+		}, "I5"},
+		"one whose sender was killed": {func(e *judge.Evidence) {
+			repeatEvent(e, func(d *ledger.Delivery) { d.At, d.Answered, d.Stamp = at(49.5), at(49.5), stampOf(49.5) })
+			e.Faults = append(e.Faults, ledger.Fault{Kind: "kill", From: at(49.6), Until: at(49.7), Victims: []string{"first-1"}})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := waitingEvidence()
+			tc.change(e)
+			for _, v := range judge.Judge(e) {
+				NewWithT(t).Expect(v.OK()).To(Equal(!slices.Contains(strings.Fields(tc.fails), v.Name)), "%s: %v", v.Name, v.Violations)
+			}
+		})
 	}
 }
