@@ -20,6 +20,9 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	switch {
 	case errors.Is(err, settings.ErrKeyExpired):
 		return settings.Key{}, errExpiredKey
+	case errors.Is(err, settings.ErrKeysUnavailable):
+		x.route += keysSuffix
+		return settings.Key{}, errKeysUnavailable
 	case err != nil:
 		return settings.Key{}, errUnknownKey
 	}

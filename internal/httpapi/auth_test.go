@@ -9,7 +9,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -134,6 +136,25 @@ func TestAuth_removedKey(t *testing.T) {
 			g.Expect(h.store.calls.Load()).To(Equal(calls), "the store must not be called")
 		})
 	}
+}
+
+// While the Secret of a key is missing, an unknown key is answered like a server that is not ready, at a route of its own in the metrics.
+func TestAuth_keysUnavailable(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	project := &verifyv1.VerificationProject{Spec: verifyv1.VerificationProjectSpec{
+		APIKeys: []verifyv1.APIKey{{Name: "gone", SecretRef: verifyv1.SecretKeyRef{Name: "keys", Key: "gone"}}},
+	}}
+	secrets := settings.NewSecretFiles(t.TempDir()).Read(project, settings.Secrets{}, time.Now())
+	h.changeSettings(func(s *settings.Settings) { s.Keys = settings.FromProject(project, secrets).Keys })
+	for _, r := range []request{statusRequest(keyAll, "id=x"), initFor(keyAll, h.newNumber(1))} {
+		a := h.do(r)
+		expectRefusal(g, a, 503, codeKeysUnavailable, "")
+		g.Expect(a.header.Get("Retry-After")).NotTo(BeEmpty())
+	}
+	expectRefusal(g, h.do(statusRequest("pp_malformed", "id=x")), 401, codeUnknownKey, "")
+	g.Expect(h.store.calls.Load()).To(BeZero())
+	g.Expect(testutil.ToFloat64(h.api.metrics.requests.WithLabelValues(pathInit+keysSuffix, "POST", "503"))).To(Equal(1.0))
 }
 
 func TestAuth_bearerHeader(t *testing.T) {

@@ -36,6 +36,7 @@ const (
 	codeContentEncoding   verification.ErrorCode = "unsupported_content_encoding"
 	codeInternal          verification.ErrorCode = "internal"
 	codeSuspended         verification.ErrorCode = "project_suspended"
+	codeKeysUnavailable   verification.ErrorCode = "keys_unavailable"
 	codeInvalidReturnURL  verification.ErrorCode = "invalid_return_url"
 	// codeClientGone is only logged and counted: the client has disconnected and cannot read it.
 	codeClientGone verification.ErrorCode = "client_gone"
@@ -93,6 +94,7 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeStoreUnavailable:     http.StatusServiceUnavailable,
 	verification.CodeChannelNotReady:      http.StatusServiceUnavailable,
 	codeSuspended:                         http.StatusServiceUnavailable,
+	codeKeysUnavailable:                   http.StatusServiceUnavailable,
 }
 
 // Errors whose text never changes, allocated once.
@@ -103,6 +105,8 @@ var (
 		"The Authorization header cannot be read. Send exactly one, with the word Bearer, a space and the API key.")
 	errUnknownKey = newError(codeUnknownKey, "",
 		"The API key is not known to this project. Check that it is complete, belongs to this address and was not revoked.")
+	errKeysUnavailable = newRetryableError(codeKeysUnavailable, retryChannel,
+		"The API key is not known, and the Secret of one of this project's API keys is missing. Try again later.")
 	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
 	errScopeInit = newError(codeInsufficientScope, "",

@@ -24,6 +24,8 @@ const (
 var (
 	ErrKeyUnknown = errors.New("no such API key")
 	ErrKeyExpired = errors.New("the API key is expired")
+	// ErrKeysUnavailable is ErrKeyUnknown while the value of an API key is not there, so that the key may be that one.
+	ErrKeysUnavailable = errors.New("the values of some API keys are not available")
 )
 
 // Key is an API key. Only the SHA-256 of its value is kept. It is not printed either: a key that a person invented could be
@@ -55,6 +57,9 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(k.Name), nil }
 // Keys are the API keys of a project.
 type Keys struct {
 	keys []Key
+	// A value that is presented may be one that is not there: until goneUntil, or with awaiting until a rollout brings it.
+	goneUntil time.Time
+	awaiting  bool
 }
 
 // NewKeys returns the given keys. Of two with the same hash, the first is kept.
@@ -79,7 +84,7 @@ func (k Keys) findIndex(hash *[sha256.Size]byte) int {
 	return found
 }
 
-// Find returns the presented key. Its errors are ErrKeyUnknown and ErrKeyExpired. Values whose length or checksum is wrong are
+// Find returns the presented key. Its errors are ErrKeyUnknown, ErrKeysUnavailable and ErrKeyExpired. Values whose length or checksum is wrong are
 // not hashed.
 func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	if len(presented) < minAPIKey || len(presented) > maxAPIKey {
@@ -91,8 +96,11 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	}
 	hash := sha256.Sum256(key)
 	found := k.findIndex(&hash)
+	unknown := found < 0 || hasLapsed(k.keys[found].until, now)
 	switch {
-	case found < 0, hasLapsed(k.keys[found].until, now):
+	case unknown && (k.awaiting || now.Before(k.goneUntil)):
+		return Key{}, ErrKeysUnavailable
+	case unknown:
 		return Key{}, ErrKeyUnknown
 	case hasLapsed(k.keys[found].ExpiresAt, now):
 		return Key{}, ErrKeyExpired

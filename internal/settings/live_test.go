@@ -187,6 +187,45 @@ func TestLive_key_deleted_is_refused_at_once(t *testing.T) {
 	g.Expect(findKeyName(f.Current(), apiKey("monitor"), start)).To(Equal("monitor"))
 }
 
+// TestLive_keys_that_are_gone: for a while an unknown key may be one whose Secret is missing, which nothing is kept of.
+func TestLive_keys_that_are_gone(t *testing.T) {
+	g := NewWithT(t)
+	find := func(l *Live, presented string, after time.Duration) error {
+		_, err := l.Current().Keys.Find(presented, start.Add(after))
+		return err
+	}
+	f := newFixture(t)
+	stranger := apiKey("stranger")
+	g.Expect(find(f.Live, stranger, 0)).To(Equal(ErrKeyUnknown), "each Secret is there")
+	f.removeSecret(t, "backend")
+	f.clock.Step(time.Minute)
+	f.reloadSecrets()
+	for _, unknown := range []string{stranger, apiKey("backend")} {
+		g.Expect(find(f.Live, unknown, 0)).To(Equal(ErrKeysUnavailable))
+		g.Expect(find(f.Live, unknown, 10*time.Minute-1)).To(Equal(ErrKeysUnavailable))
+		g.Expect(find(f.Live, unknown, 10*time.Minute)).To(Equal(ErrKeyUnknown))
+	}
+	g.Expect(find(f.Live, "pp_malformed", 0)).To(Equal(ErrKeyUnknown))
+	g.Expect(find(f.Live, apiKey("monitor"), 0)).To(Succeed())
+
+	next := NewLive(f.dir, f.clock, f.log) // another pod, which starts a minute later
+	g.Expect(next.SetProject(newProject())).To(Succeed())
+	g.Expect(find(next, stranger, 11*time.Minute-1)).To(Equal(ErrKeysUnavailable))
+	g.Expect(find(next, stranger, 11*time.Minute)).To(Equal(ErrKeyUnknown))
+	next.SetMounted(Mounted{})
+	next.reloadSecrets()
+	g.Expect(find(next, stranger, time.Hour)).To(Equal(ErrKeysUnavailable), "one awaits a rollout")
+
+	removed := newProject()
+	removed.Spec.APIKeys = removed.Spec.APIKeys[1:]
+	g.Expect(f.SetProject(removed)).To(Succeed())
+	g.Expect(find(f.Live, apiKey("backend"), 0)).To(Equal(ErrKeyUnknown), "a key is revoked by removing its entry")
+	g.Expect(f.SetProject(newProject())).To(Succeed())
+	f.writeSecret(t, "backend", apiKey("backend"))
+	g.Expect(find(f.Live, apiKey("backend"), 0)).To(Succeed())
+	g.Expect(find(f.Live, stranger, 0)).To(Equal(ErrKeyUnknown))
+}
+
 func TestLive_settings_are_replaced_as_a_whole(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)

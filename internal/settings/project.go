@@ -3,6 +3,7 @@ package settings
 import (
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -49,11 +50,20 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 // buildKeys returns the usable keys: current values before former ones, because a value that moved to another name belongs to
 // the name that has it now. Former values are sorted by replacement, the latest first.
 func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
-	var current, former []Key
+	var (
+		current, former []Key
+		goneUntil       time.Time
+		awaiting        bool
+	)
 	for i := range specs {
 		k := &specs[i]
-		secret := secrets.secretAt(fieldAPIKey(k.Name))
+		state := secrets.states[fieldAPIKey(k.Name)]
+		secret := state.secret
 		if !secret.Usable() {
+			awaiting = awaiting || state.reason == ReasonNotMounted
+			if until := state.goneAt.Add(goneGrace); state.reason == ReasonMissing && until.After(goneUntil) {
+				goneUntil = until
+			}
 			continue
 		}
 		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: convertScopes(k.EffectiveScopes()), Test: k.IsTest()}
@@ -67,8 +77,14 @@ func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 		}
 	}
 	slices.SortStableFunc(former, func(a, b Key) int { return b.until.Compare(a.until) })
-	return NewKeys(append(current, former...)...)
+	keys := NewKeys(append(current, former...)...)
+	keys.goneUntil, keys.awaiting = goneUntil, awaiting
+	return keys
 }
+
+// goneGrace is how long after an API key's Secret went an unknown key may be that one. Clients take a refusal for final, and a Secret that
+// was deleted by mistake comes back.
+const goneGrace = 10 * time.Minute
 
 func convertScopes(names []verifyv1.Scope) Scope {
 	var all Scope

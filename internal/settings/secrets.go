@@ -23,6 +23,7 @@ type secretState struct {
 	secret Secret // usable while reason is empty, and before until
 	reason Reason
 	until  time.Time // the end of a former value that is used although reason is set; zero for none
+	goneAt time.Time // since when reason is ReasonMissing; zero if it is not
 }
 
 // reading is the result of reading a secret's file: a value, or the reason why there is none.
@@ -73,7 +74,14 @@ func (h secretState) rejectValue(u use, reason Reason, now time.Time) secretStat
 		until = now.Add(Overlap)
 	}
 	if !u.kind.isMistake(reason) || !h.secret.Usable() || hasLapsed(until, now) {
-		return secretState{ref: u.ref, reason: reason}
+		gone := secretState{ref: u.ref, reason: reason}
+		if reason == ReasonMissing {
+			gone.goneAt = h.goneAt
+			if gone.goneAt.IsZero() {
+				gone.goneAt = now
+			}
+		}
+		return gone
 	}
 	return secretState{ref: u.ref, secret: h.secret.replacedBy(h.secret.Current(), now), reason: reason, until: until}
 }

@@ -64,6 +64,9 @@ var alertCases = map[string][]alertCase{
 	"PhoneProofServerErrors": {
 		{"not for 4 % of errors", false, []string{answers("200", 96), answers("500", 4)}},
 		{"not for errors of clients", false, []string{answers("200", 10), answers("404", 90)}},
+		{"not for unknown keys while a Secret is missing", false, []string{
+			strings.Replace(answers("503", 10), "status", `route="/api/verify/init (keys)", status`, 1), answers("200", 90),
+		}},
 		{"for 10 % of errors", true, []string{answers("200", 90), answers("503", 10)}},
 	},
 	"PhoneProofStorageFull": {
