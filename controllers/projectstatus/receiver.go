@@ -70,8 +70,11 @@ func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition)
 		if remembered && present.Reason == verifyv1.ReasonReceiverFailing {
 			return *present // another cause of the same problem is no change
 		}
-		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing,
-			"the webhook's receiver fails ("+e.cause+"); events wait and are sent again")
+		message := "the webhook's receiver fails (" + e.cause + "); events wait and are sent again"
+		if s.Webhook.SecretNewline {
+			message += "; the newline at the end of the secret is not part of the key that signs: a receiver must ignore it, too"
+		}
+		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing, message)
 	case e.state == receiverRefused:
 		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused, refusals[e.cause])
 	case e.state == receiverUnknown && remembered:

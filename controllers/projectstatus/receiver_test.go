@@ -60,6 +60,16 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A receiver that has the secret from its environment signs with the newline, too.
+func TestWebhookHealthy_namesANewlineOfTheSecret(t *testing.T) {
+	hook := &settings.Settings{Webhook: &settings.Webhook{SecretNewline: true}}
+	refused := verification.Attempt{Reason: "http_401"}
+	g := NewWithT(t)
+	g.Expect(webhookHealthy(hook, evidenceAfter(refused, refused, refused), nil).Message).To(HaveSuffix(
+		"(http_401); events wait and are sent again; the newline at the end of the secret is not part of the key that signs: a receiver must ignore it, too"))
+	g.Expect(webhookHealthy(hook, evidenceAfter(delivered), nil).Message).NotTo(ContainSubstring("newline"))
+}
+
 func TestWebhookHealthy(t *testing.T) {
 	present := func(status metav1.ConditionStatus, reason string) *metav1.Condition {
 		return new(condition(verifyv1.ConditionWebhookHealthy, status, reason))

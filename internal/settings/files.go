@@ -128,7 +128,7 @@ func readContent(content []byte) reading {
 	case len(value) > maxSecret:
 		return reading{reason: ReasonTooLong}
 	default:
-		return reading{value: value}
+		return reading{value: value, newline: len(value) < len(content)}
 	}
 }
 

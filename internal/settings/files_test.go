@@ -39,7 +39,7 @@ func TestSecretFiles_layouts(t *testing.T) {
 			g := NewWithT(t)
 			dir := t.TempDir()
 			layOutFiles(dir)
-			g.Expect(readOne(dir, "shop", "app")).To(Equal(reading{value: []byte("A")}))
+			g.Expect(readOne(dir, "shop", "app")).To(Equal(reading{value: []byte("A"), newline: true}))
 			g.Expect(readOne(dir, "shop", "other")).To(Equal(reading{reason: ReasonMissing}))
 			g.Expect(readOne(dir, "other", "app")).To(Equal(reading{reason: ReasonMissing}))
 		})

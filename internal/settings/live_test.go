@@ -176,6 +176,17 @@ func TestLive_repair(t *testing.T) {
 	g.Expect(later.Current().Webhook.Repaired).To(BeTemporally("==", recovered.Add(-time.Second)), "it knows of the condition")
 }
 
+func TestLive_newlineOfTheWebhookSecret(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	g.Expect(f.Current().Webhook.SecretNewline).To(BeFalse())
+	for _, end := range []string{"\n", "\r\n", ""} {
+		f.writeSecret(t, "webhook", "another-webhook-secret-of-24"+end)
+		g.Expect(joinAccepted(f.Current().Webhook.Secret, start)).To(HavePrefix("another-webhook-secret-of-24 "))
+		g.Expect(f.Current().Webhook.SecretNewline).To(Equal(end != ""))
+	}
+}
+
 func TestLive_key_deleted_is_refused_at_once(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)

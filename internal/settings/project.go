@@ -160,6 +160,7 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 		TestUnsigned:   w.TestURL != "" && w.TestSecretRef == nil,
 		Signed:         w.SecretRef != nil,
 		Secret:         secrets.secretAt(fieldWebhookSecret),
+		SecretNewline:  secrets.states[fieldWebhookSecret].newline,
 		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
 		Events:         ConvertEvents(w),

@@ -23,13 +23,17 @@ type secretState struct {
 	secret Secret // usable while reason is empty, and before until
 	reason Reason
 	until  time.Time // the end of a former value that is used although reason is set; zero for none
-	goneAt time.Time // since when reason is ReasonMissing; zero if it is not
+	// newline reports whether a newline at the end was ignored.
+	newline bool
+	goneAt  time.Time // since when reason is ReasonMissing; zero if it is not
 }
 
 // reading is the result of reading a secret's file: a value, or the reason why there is none.
 type reading struct {
 	value  []byte
 	reason Reason
+	// newline reports whether a newline at the end was ignored.
+	newline bool
 	// unknown reports whether the read failed because of this process or its disk, so the state of the file is unknown.
 	unknown bool
 }
@@ -63,7 +67,7 @@ func (h secretState) applyReading(u use, r reading, now time.Time) secretState {
 	if u.kind.isMessenger() && messenger.Simulated(h.secret.Current()) != messenger.Simulated(kept) {
 		return secretState{ref: u.ref, secret: NewSecret(kept)}
 	}
-	return secretState{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
+	return secretState{ref: u.ref, secret: h.secret.replacedBy(kept, now), newline: r.newline && u.kind == kindWebhook}
 }
 
 // rejectValue returns the state of a reference whose value cannot be used. After a mistake, which is no revocation, the value

@@ -138,6 +138,8 @@ type Webhook struct {
 	// of a signed webhook is never sent unsigned.
 	Signed bool
 	Secret Secret
+	// SecretNewline reports whether the value in the Secret ends with a newline, which Secret lacks.
+	SecretNewline bool
 	// PreviousSecret signs beside Secret during a rotation that the project declares.
 	PreviousSecret Secret
 	Timeout        time.Duration
