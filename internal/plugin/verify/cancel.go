@@ -23,7 +23,8 @@ func NewCancelCommand(env *project.Env) *cobra.Command {
 		Long: `End a pending verification: it expires with the hint CANCELED, and its code counts no more. It calls cancel at a pod, through a
 port-forward, with an API key that has the scope Init.
 
-A manual request, which the API does not know, is deleted instead, with your own rights; it reports no event.`,
+A manual request is ended in the same way, if the key has the scope Read, too. Without a key it is deleted instead, with your own rights,
+and reports no event.`,
 		Example: `  kubectl phoneproof cancel shop vr4soqontb52m5bmeyx7bop4b4 --api-key backend`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
