@@ -95,7 +95,8 @@ func (r *Request) Event() Event {
 }
 
 func (r *Request) stateEvent() Event {
-	last := r.withoutWrongNumber().lastHint()
+	r = r.withoutWrongNumber() // which anyone with the page can add
+	last := r.lastHint()
 	switch {
 	case r.Phase == Verified:
 		return Event{Kind: EventSuccess, At: r.VerifiedAt}
