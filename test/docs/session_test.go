@@ -344,6 +344,12 @@ func (e *sessionExample) foreignFormsAreRefused() {
 			e.Expect(own.cookies).To(Equal(before), "no session begins")
 		}
 	}
+	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, e.origin+"/start", strings.NewReader("number=\xff"))
+	e.Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultTransport.RoundTrip(request)
+	e.Expect(err).NotTo(HaveOccurred(), "what is no text is answered, too")
+	e.Expect(response.Body.Close()).To(Succeed())
+	e.Expect(response.StatusCode).To(Equal(http.StatusForbidden))
 }
 
 func (e *sessionExample) returnVerifies() {

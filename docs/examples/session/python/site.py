@@ -6,6 +6,7 @@ The id of a request stays in the session that began it. A code that a browser br
 import html
 import json
 import os
+import re
 import secrets
 import urllib.error
 import urllib.parse
@@ -50,6 +51,8 @@ def call(operation, body=None):
 
 
 class Site(BaseHTTPRequestHandler):
+    timeout = 15
+
     def start(self, _, form):
         typed = form.get("number", "")
         begun = call("init", {"phoneNumber": typed, "assurance": "SESSION", "purpose": "sign-in",
@@ -92,10 +95,10 @@ class Site(BaseHTTPRequestHandler):
         self.serve({"/": Site.me, "/me": Site.me, "/return": Site.come_back}.get(path), query)
 
     def do_POST(self):
-        length = int(self.headers.get("Content-Length", 0))
-        if length > 8192:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,4}", length):
             return self.show(413, "The form is too large.")
-        form = self.rfile.read(length).decode()
+        form = self.rfile.read(int(length)).decode(errors="replace")
         if self.headers.get("Origin") != ORIGIN:  # which browsers name in each POST: it is a form of another site
             return self.show(403, f"Send this form from {ORIGIN}.")
         self.serve({"/start": Site.start, "/digits": Site.digits}.get(self.path), form)
