@@ -155,21 +155,21 @@ func (r *receiverExample) refusesForgeries() {
 func (r *receiverExample) survivesLengths() {
 	r.t.Helper()
 	good := sendEvent(r.t, standardSecret, "", time.Now())
-	for name, length := range map[string]string{
-		"none": "", "negative": "-1", "no number": "many", "not ASCII": "\xb2",
-		"not reached": strconv.Itoa(len(good.body)), "shorter": strconv.Itoa(len(good.body) - 2), "endless": strings.Repeat("9", 5000),
+	short := strings.TrimSuffix(string(good.body), "}")
+	for name, sent := range map[string]struct{ length, body string }{
+		"none": {"", short}, "negative": {"-1", short}, "no number": {"many", short}, "not ASCII": {"\xb2", short},
+		"not reached": {strconv.Itoa(len(good.body)), short}, "shorter": {strconv.Itoa(len(good.body) - 2), short},
+		"endless": {strings.Repeat("9", 5000), short}, "large": {"100000", strings.Repeat("1", 100_000)},
 	} {
 		var raw bytes.Buffer
 		raw.WriteString("POST /hooks/phone HTTP/1.1\r\nHost: receiver\r\nConnection: close\r\n")
-		if length != "" {
-			raw.WriteString("Content-Length: " + length + "\r\n")
+		if sent.length != "" {
+			raw.WriteString("Content-Length: " + sent.length + "\r\n")
 		}
 		r.Expect(good.header.WriteSubset(&raw, map[string]bool{"Content-Length": true})).To(Succeed())
-		raw.WriteString("\r\n" + strings.TrimSuffix(string(good.body), "}"))
-		r.Expect(r.sendRaw(raw.Bytes())).To(Or(BeEmpty(), HavePrefix("HTTP/1.1 4"), HavePrefix("HTTP/1.0 4")), name)
+		raw.WriteString("\r\n" + sent.body)
+		r.Expect(r.sendRaw(raw.Bytes())).To(MatchRegexp(`^HTTP/1\.[01] 4`), name)
 	}
-	large := event{good.header, bytes.Repeat([]byte("1"), 100_000)}
-	r.Expect(r.post(large)).To(BeNumerically("~", 400, 99))
 	r.Expect(r.stored()).To(BeEmpty())
 	r.expectStored(good)
 }
@@ -181,10 +181,9 @@ func (r *receiverExample) sendRaw(request []byte) string {
 	conn, err := dialer.DialContext(r.t.Context(), "tcp", r.address)
 	r.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = conn.Close() }()
-	_, err = conn.Write(request)
-	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(conn.(*net.TCPConn).CloseWrite()).To(Succeed())
-	answer, _ := io.ReadAll(conn) // a reset is an end, too
+	_, _ = conn.Write(request) // the answer may come, and the connection end, before all of it was sent
+	_ = conn.(*net.TCPConn).CloseWrite()
+	answer, _ := io.ReadAll(conn)
 	return string(answer)
 }
 
