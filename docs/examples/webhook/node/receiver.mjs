@@ -26,7 +26,7 @@ async function receive(request) {
   if (!body) return 413
   if (!isAuthentic(body, request.headers, key)) return 401
   const isNew = await storeEvent(request.headers['webhook-id'], body)
-  if (isNew) setImmediate(doWork, body) // after the answer
+  if (isNew) setImmediate(() => doWork(body).catch(console.error)) // after the answer
   return 204
 }
 
@@ -69,7 +69,7 @@ async function readBody(request) {
 }
 
 // doWork stands for yours.
-function doWork(body) {
+async function doWork(body) {
   const { event, requestId } = JSON.parse(body)
   console.log(event, requestId)
 }
