@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// The slips that the decoder does not distinguish from others.
+// Slips that the decoder does not distinguish from others.
 const (
 	slipComma = "a closing bracket follows a comma"
 	slipQuote = "a single quote stands where JSON has double quotes"
 )
 
-// slips are the kinds of what is no JSON, by the text in the decoder's error, the first that fits. That error quotes a byte of the body.
+// slips maps a part of the decoder's error, which quotes a byte of the body, to what clients read. The first that matches counts.
 var slips = [...]struct{ decoder, slip string }{
 	{"looking for beginning of object key string", "a field name in double quotes is expected"},
 	{"looking for beginning of value", "a value is expected: text in double quotes, a number, true, false, null, an array or an object"},
@@ -29,7 +29,7 @@ var slips = [...]struct{ decoder, slip string }{
 	{"in literal", "a word is neither true, false nor null"},
 }
 
-// describeDecodeError returns the position at which data stop being JSON, and the kind of slip, without any of their content.
+// describeDecodeError returns an error with the position and the kind of the first slip in data, and without any of their content.
 func describeDecodeError(err error, data []byte) error {
 	isSyntax, offset := json.SyntaxErrorOffset(err)
 	if !isSyntax {
@@ -44,7 +44,7 @@ func describeDecodeError(err error, data []byte) error {
 	return newJSONError(fmt.Sprintf("it is no JSON from byte %d on: %s", offset, findSlip(text, data[:offset])))
 }
 
-// findSlip returns the kind of slip that the last byte of data is.
+// findSlip returns the kind of slip at the last byte of data.
 func findSlip(text string, data []byte) string {
 	last := len(data) - 1
 	before := bytes.TrimRight(data[:last], " \t\r\n")
@@ -63,7 +63,7 @@ func findSlip(text string, data []byte) string {
 	return "it is nested too deep"
 }
 
-// countValid returns how many bytes data begin with that are UTF-8.
+// countValid returns the number of bytes before the first that is not UTF-8.
 func countValid(data []byte) int {
 	valid := 0
 	for valid < len(data) {

@@ -7,7 +7,7 @@ type Reason string
 const (
 	// ReasonEmpty: no digits at all.
 	ReasonEmpty Reason = "empty"
-	// ReasonTooLong: more than 32 characters between what is blank, more than the 15 digits of E.164, or more than the country uses.
+	// ReasonTooLong: more than 32 characters after trimming, more than the 15 digits of E.164, or more than the country uses.
 	ReasonTooLong Reason = "too_long"
 	// ReasonTooShort: fewer digits than the country uses, such as short codes and numbers without their area code.
 	ReasonTooShort Reason = "too_short"

@@ -7,7 +7,7 @@ import "github.com/nyaruka/phonenumbers"
 // +44 (0)20, if the numbering plan has it. What users paste counts as its ASCII form: the decimal digits of any script,
 // all of Unicode's spaces and dashes, full-width forms of the plus and the separators, and invisible marks, which are
 // dropped, and so are tabs and line ends around the number. Everything else is refused with an *Error, and so are more than 32
-// characters between what is blank.
+// characters after trimming.
 //
 // The number must be valid in its country, or be the other form of a valid number (see Variants): clients have +52 1 and
 // eight-digit Brazilian mobiles in old address books, and WhatsApp still uses both. Such a number is kept as given,

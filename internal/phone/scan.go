@@ -14,7 +14,7 @@ const (
 )
 
 // scanDigits returns the digits of a client's text, or the error of a character. Characters are checked before the
-// number's shape, because an invalid one makes any count of digits meaningless. What is blank around the number does not count.
+// number's shape, because an invalid one makes any count of digits meaningless. White space around the number does not count.
 func scanDigits(input string) (Number, *Error) {
 	input = strings.TrimFunc(input, isBlank)
 	if isTooLong(input) {

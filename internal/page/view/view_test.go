@@ -161,8 +161,8 @@ func TestRender_asksForDigits(t *testing.T) {
 	g.Expect(page).To(And(ContainSubstring("in the app or on the website"), ContainSubstring(`http-equiv="refresh" content="5"`)))
 }
 
-// TestRender_sendsNobodyToWhereTheyAre: where the digits are to be entered is another browser only for who did not start in this one.
-func TestRender_sendsNobodyToWhereTheyAre(t *testing.T) {
+// TestRender_asksForDigitsWhereTheUserStarted: another browser is named only in one in which the user did not start.
+func TestRender_asksForDigitsWhereTheUserStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change           func(*View)
 		step, digitsText string
