@@ -54,7 +54,7 @@ var hintKinds = [...]HintKind{
 func HintKinds() []HintKind { return slices.Clone(hintKinds[:]) }
 
 // Hint is the first occurrence of its kind. Later ones change nothing, so that a stranger with the code causes few writes: only what
-// keeps a question from being answered counts again once it was asked anew.
+// keeps a question from being answered counts again once it was asked anew, and what HintNumberWrong would hide.
 type Hint struct {
 	Kind HintKind
 	At   time.Time
@@ -78,11 +78,15 @@ func (r *Request) indexOfHint(kind HintKind) int {
 	return slices.IndexFunc(r.Hints, func(h Hint) bool { return h.Kind == kind })
 }
 
-// isOutdated reports whether the hint of that kind is from before a question that was asked again, or from before what keeps that from
-// being answered.
+// isOutdated reports whether the hint of that kind is from before a question that was asked again, from before what keeps that from
+// being answered, or from before the user of the page called the number wrong: anyone can, and would hide it.
 func (r *Request) isOutdated(kind HintKind) bool {
-	if kind == HintAwaitingContact {
+	switch kind {
+	case HintAwaitingContact:
 		return r.lastHint().Kind.keepsFromAnswer()
+	case HintOtherNumber, HintNumberHidden:
+		return r.indexOfHint(kind) < r.indexOfHint(HintNumberWrong)
+	default:
 	}
 	return kind.keepsFromAnswer() && r.indexOfHint(kind) < r.indexOfHint(HintAwaitingContact)
 }

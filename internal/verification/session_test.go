@@ -455,6 +455,8 @@ func TestWrongNumber_isAHintAlone(t *testing.T) {
 	w.Expect(recorded.HintAt(w.clock.Now())).To(Equal(verification.HintNumberWrong))
 	w.Expect(recorded.Event()).To(Equal(waiting.Event()), "the event that is due stays as it is")
 	w.Expect(recorded.Delivery).To(Equal(waiting.Delivery))
+	w.receive(w.message(initiated.Code, stranger))
+	w.Expect(w.readHint(initiated.Request.ID)).To(Equal(verification.HintOtherNumber), "it is not hidden")
 	ended := recorded
 	w.Expect(ended.Expire(ended.ExpiresAt.Add(verification.ExpiryGrace), verification.NewEventKinds())).To(Succeed())
 	w.Expect(ended.Event()).To(Equal(verification.Event{Kind: verification.EventExpired, Hint: verification.HintOtherNumber, At: ended.ExpiresAt}))

@@ -165,7 +165,7 @@ func TestDev_userPageLeadsToTheSimulatedPhone(t *testing.T) {
 	b := openTab(t)
 	p := b.openUserPage(d, nil)
 	p.expectTitle("Verify your phone number")
-	b.AwaitText("header .test", HavePrefix("This is phoneproof dev: the button leads to a simulated phone"))
+	b.AwaitText("header .test", HavePrefix("This is phoneproof dev: messengers are simulated"))
 	p.Expect(p.readQR()).To(Equal(d.page + "/#" + p.link))
 	p.keepInside()
 	p.Press("#open")

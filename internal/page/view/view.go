@@ -312,7 +312,7 @@ func (d *document) writeBody() {
 	}
 	if v.Simulated { // developers alone see it, in the language of all that dev prints
 		d.WriteString(`<p class="test" lang="en" dir="ltr">This is phoneproof dev: ` +
-			`the button leads to a simulated phone, and nothing is true of a real one.</p>`)
+			`messengers are simulated, and nothing is true of a real phone.</p>`)
 	}
 	fmt.Fprintf(d, `</header><main id="main" class="%s"><div>`, text(string(v.State)))
 	d.writeTop()

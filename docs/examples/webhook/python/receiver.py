@@ -90,7 +90,7 @@ def store_event(event_id, body):
 def delete_old_events():
     while True:
         for file in os.scandir(EVENTS):
-            with contextlib.suppress(FileNotFoundError):  # a temporary file
+            with contextlib.suppress(OSError):  # such as a temporary file that is gone
                 if time.time() - file.stat().st_mtime > KEPT:
                     os.remove(file)
         time.sleep(3600)
