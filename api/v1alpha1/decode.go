@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -60,16 +61,37 @@ func decodeStrict(data []byte, kind string, into any) error {
 	}
 	strict, err := kjson.UnmarshalStrict(asJSON, into)
 	if err != nil {
-		if wrong := findWrongTypes(nil, object, reflect.TypeOf(into)); len(wrong) > 0 {
-			return errors.Join(wrong...)
-		}
-		return err //nolint:wrapcheck // the callers say what was decoded
+		return describeWrongType(err)
 	}
 	errs := strict
 	for _, e := range findEmptyTexts(field.NewPath("spec"), object["spec"]) {
 		errs = append(errs, e)
 	}
 	return errors.Join(errs...)
+}
+
+// describeWrongType returns an error that names the field of a value which its type cannot take, and not the value, because a user may
+// put a secret into the wrong field.
+func describeWrongType(err error) error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok { // of a type that decodes itself
+		return errors.New("a time must be like 2027-01-31T10:00:00Z, and a quantity like 500m or 256Mi")
+	}
+	have, _, _ := strings.Cut(wrong.Value, " ") // the number itself may follow
+	want := map[reflect.Kind]string{
+		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Struct: "a map", reflect.Map: "a map",
+	}[wrong.Type.Kind()]
+	if want == "" {
+		want = "a whole number of ordinary size"
+	}
+	advice := ""
+	if want == "a text" && (have == "number" || have == "bool") {
+		advice = ": put it in quotes"
+	}
+	return fmt.Errorf("%s: must be %s, and YAML reads %s%s", wrong.Field, want, map[string]string{
+		"number": "a number", "string": "a text", "array": "a list", "object": "a map",
+		"bool": "true or false (yes, no, on and off mean that, too)",
+	}[have], advice)
 }
 
 // toJSON returns data as JSON. JSON is returned unchanged, because YAML would
