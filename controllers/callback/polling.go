@@ -34,6 +34,9 @@ type polling struct {
 	since   time.Time
 	fetched bool // in this term
 	version int  // counts the changes of state
+	// conflict is when the present or last conflict began, and calm when it ended. One that comes again within pollConflictDelay
+	// goes on: two programs that fetch in turn get updates between.
+	conflict, calm time.Time
 }
 
 func newPolling(c clock.PassiveClock) *polling {
@@ -64,7 +67,16 @@ func (p *polling) recordState(state telegram.PollState, _ error) {
 	if state == p.state {
 		return
 	}
-	p.state, p.since = state, p.clock.Now()
+	now := p.clock.Now()
+	switch {
+	case state == telegram.PollIdle:
+		p.calm = time.Time{}
+	case p.state == telegram.PollConflict:
+		p.calm = now
+	case state == telegram.PollConflict && now.Sub(p.calm) >= pollConflictDelay:
+		p.conflict = now
+	}
+	p.state, p.since = state, now
 	p.fetched = p.fetched || state == telegram.PollRunning || state == telegram.PollHeld
 	p.version++
 	notifyChannel(p.changes)
@@ -81,14 +93,14 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fine := trueVerdict(verifyv1.ReasonPolling, "messages are fetched from Telegram")
-	trouble, delay := verdict{}, pollProblemDelay
+	taken := falseVerdict(verifyv1.ReasonCallbackTaken, pollConflict)
+	trouble, since, delay := verdict{}, p.since, pollProblemDelay
 	switch p.state {
 	case telegram.PollConflict:
-		delay = pollConflictDelay
+		trouble, since, delay = taken, p.conflict, pollConflictDelay
 		if !p.fetched {
 			fine = registering
 		}
-		trouble = falseVerdict(verifyv1.ReasonCallbackTaken, pollConflict)
 	case telegram.PollCredentials:
 		trouble = falseVerdict(verifyv1.ReasonCredentialsRejected, tokenRefused)
 	case telegram.PollUnavailable:
@@ -97,9 +109,12 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 		trouble = falseVerdict(verifyv1.ReasonPlatformFailing,
 			"Telegram fails or asks to wait, or refuses long polls; wait, or look at its status page")
 	case telegram.PollIdle, telegram.PollRunning, telegram.PollHeld: // a message that cannot be stored is a problem of the store
+		if left := pollConflictDelay - p.clock.Since(p.calm); left > 0 && p.calm.Sub(p.conflict) >= pollConflictDelay {
+			return taken, left
+		}
 		return fine, 0
 	}
-	if left := delay - p.clock.Since(p.since); left > 0 {
+	if left := delay - p.clock.Since(since); left > 0 {
 		return fine, left
 	}
 	return trouble, 0

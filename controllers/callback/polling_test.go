@@ -124,6 +124,9 @@ func TestPolling_verdict(t *testing.T) {
 			g.Expect(says.status).To(Equal(metav1.ConditionFalse))
 			g.Expect(says.reason).To(Equal(reason))
 			p.recordState(telegram.PollRunning, nil)
+			if state == telegram.PollConflict {
+				clock.Step(delay)
+			}
 			says, _ = p.currentVerdict()
 			g.Expect(says.reason).To(Equal(verifyv1.ReasonPolling))
 		})
@@ -142,10 +145,30 @@ func TestPolling_conflictFromTheStart(t *testing.T) {
 	clock.Step(1)
 	says, _ = p.currentVerdict()
 	g.Expect(says.reason).To(Equal(verifyv1.ReasonCallbackTaken))
-	p.recordState(telegram.PollRunning, nil)
-	p.recordState(telegram.PollConflict, nil)
-	says, _ = p.currentVerdict()
-	g.Expect(says.reason).To(Equal(verifyv1.ReasonPolling), "it has fetched before")
+}
+
+// Two programs that fetch in turn see a 409 again and again, and updates between.
+func TestPolling_conflictThatComesAgain(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakeClock(begin)
+	p := newPolling(clock)
+	expect := func(state telegram.PollState, after time.Duration, reason string, wait time.Duration) {
+		t.Helper()
+		p.recordState(state, nil)
+		clock.Step(after)
+		says, again := p.currentVerdict()
+		g.Expect([]any{says.reason, again}).To(Equal([]any{reason, wait}))
+	}
+	const polling, taken = verifyv1.ReasonPolling, verifyv1.ReasonCallbackTaken
+	expect(telegram.PollRunning, 50*time.Second, polling, 0)
+	expect(telegram.PollConflict, 5*time.Second, polling, 55*time.Second)
+	expect(telegram.PollRunning, 50*time.Second, polling, 0)
+	expect(telegram.PollConflict, 5*time.Second, taken, 0) // a minute with what is between
+	expect(telegram.PollRunning, 50*time.Second, taken, 10*time.Second)
+	expect(telegram.PollRunning, 10*time.Second, polling, 0)
+	expect(telegram.PollConflict, 5*time.Second, polling, 55*time.Second) // another one
+	expect(telegram.PollIdle, time.Second, polling, 0)
+	expect(telegram.PollConflict, 56*time.Second, polling, 4*time.Second) // with another token
 }
 
 func TestPolling_notifiesTheController(t *testing.T) {
