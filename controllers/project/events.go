@@ -45,10 +45,12 @@ func findTransition(before, after []metav1.Condition) *projectEvent {
 	}
 }
 
-// mainCondition returns the condition that needs action: Stalled, or else Ready. Where Ready repeats one of serve's, it is Available if
-// no pod answers and none is being started.
+// mainCondition returns the condition that needs action: Stalled, or else Ready. Where Ready repeats one of serve's, it is Reconciling if
+// pods are refused, and Available if no pod answers and none is being started.
 func mainCondition(list []metav1.Condition) metav1.Condition {
-	for _, name := range []string{verifyv1.ConditionStalled, verifyv1.ConditionReady, verifyv1.ConditionAvailable} {
+	for _, name := range []string{
+		verifyv1.ConditionStalled, verifyv1.ConditionReady, verifyv1.ConditionReconciling, verifyv1.ConditionAvailable,
+	} {
 		c := meta.FindStatusCondition(list, name)
 		starting := name == verifyv1.ConditionAvailable && meta.IsStatusConditionTrue(list, verifyv1.ConditionReconciling)
 		if c != nil && slices.Contains(reportedReasons, c.Reason) && !starting {
