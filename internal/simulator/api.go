@@ -16,8 +16,6 @@ type api struct {
 	receiver *receiver
 	backend  *Backend
 	attacker *attacker
-	// resetLimits is Options.ResetLimits.
-	resetLimits func()
 }
 
 // routeUsers serves what users do. docs/simulator.md describes it.

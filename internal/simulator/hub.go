@@ -20,7 +20,8 @@ type hub struct {
 	redirect func(string) string
 	retry    time.Duration
 	client   *http.Client
-	wrapsAPI bool // so that there are faults of it
+	// resetLimits is Options.ResetLimits; nil without an API to wrap, which then has no faults either.
+	resetLimits func()
 
 	mu         sync.Mutex // of what follows, and of all platforms and users
 	changed    chan struct{}
@@ -36,7 +37,7 @@ type hub struct {
 func newHub(o Options) *hub {
 	return &hub{
 		clock: o.Clock, log: o.Log, redirect: o.Redirect, retry: o.Retry,
-		client: newClient(o.RootCAs), wrapsAPI: o.ResetLimits != nil, changed: make(chan struct{}),
+		client: newClient(o.RootCAs), resetLimits: o.ResetLimits, changed: make(chan struct{}),
 	}
 }
 

@@ -20,7 +20,7 @@ type fault struct {
 
 func (h *hub) addFault(f fault) *failure {
 	switch {
-	case f.Platform == apiName && !h.wrapsAPI:
+	case f.Platform == apiName && h.resetLimits == nil:
 		return badRequest("platform", "api has faults in phoneproof dev alone")
 	case f.Platform != apiName && f.Platform != onWhatsApp && f.Platform != onTelegram && f.Platform != receiverName:
 		return badRequest("platform", "want whatsapp, telegram, receiver or, in phoneproof dev, api")

@@ -63,7 +63,7 @@ func New(o Options) *Simulator {
 	p := &phones{hub: h, people: o.Users}
 	p.whatsApp, p.telegram = &whatsApp{hub: h, phones: p}, &telegram{hub: h, phones: p}
 	s := &Simulator{hub: h, phones: p, whatsApp: p.whatsApp, telegram: p.telegram, receiver: newReceiver(o.WebhookSecret, h)}
-	s.handler = s.newHandler(o)
+	s.handler = s.newHandler(o.Backend)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.addFirstUsers()
@@ -78,8 +78,7 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Handlers answer with the lock held; a client that reads slowly must not hold it too.
 	b := &buffered{ResponseWriter: w, status: http.StatusOK}
 	s.handler.ServeHTTP(b, r)
-	w.WriteHeader(b.status)
-	_, _ = w.Write(b.body) // a client that does not take it is no error of ours
+	b.send()
 }
 
 // buffered keeps an answer back.
@@ -99,10 +98,18 @@ func (b *buffered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Unwrap gives http.ResponseController access to the connection.
+func (b *buffered) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+func (b *buffered) send() {
+	b.ResponseWriter.WriteHeader(b.status)
+	_, _ = b.ResponseWriter.Write(b.body) // a client that does not take it is no error of ours
+}
+
 // newHandler says what is where. What a browser may call it may call from this page only: nothing here has a password.
-func (s *Simulator) newHandler(o Options) http.Handler {
+func (s *Simulator) newHandler(backend *Backend) http.Handler {
 	a := &api{
-		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: o.Backend, resetLimits: o.ResetLimits,
+		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: backend,
 		attacker: &attacker{hub: s.hub, phones: s.phones, telegram: s.telegram},
 	}
 	mux := http.NewServeMux()

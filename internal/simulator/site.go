@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -27,67 +26,41 @@ type siteRequest struct {
 func (s *Simulator) WrapAPI(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, found := strings.Cut(r.URL.Path, "/api/verify/")
-		if !found {
-			api.ServeHTTP(w, r)
-			return
-		}
 		operation, _, _ := strings.Cut(path, "/")
-		if r.Header.Get(ownCall) == "" {
+		var f *fault
+		if found && r.Header.Get(ownCall) == "" {
 			s.mu.Lock()
-			f := s.faultFor(apiName, operation)
+			f = s.faultFor(apiName, operation)
 			s.mu.Unlock()
-			if f != nil {
-				f.answerForAPI(w)
-				return
-			}
 		}
-		if operation != "init" {
+		switch {
+		case f != nil:
+			f.answerForAPI(w)
+		case operation == "init":
+			b := &buffered{ResponseWriter: w, status: http.StatusOK}
+			api.ServeHTTP(b, r)
+			s.noteSiteRequest(b.body)
+			b.send()
+		default:
 			api.ServeHTTP(w, r)
-			return
 		}
-		answer := &answerRecorder{ResponseWriter: w}
-		api.ServeHTTP(answer, r)
-		s.noteSiteRequest(answer.body)
 	})
 }
 
 // answerForAPI answers as the API does where it has an error for the status, and else as a proxy in front of it.
 func (f *fault) answerForAPI(w http.ResponseWriter) {
-	codes := map[int]string{
-		http.StatusTooManyRequests:     "rate_limited",
-		http.StatusInternalServerError: "internal",
-		http.StatusServiceUnavailable:  "store_unavailable",
-	}
-	code, known := codes[f.Status]
-	if !known {
+	code := map[int]string{
+		http.StatusTooManyRequests: "rate_limited", http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "store_unavailable",
+	}[f.Status]
+	if code == "" {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 		return
 	}
 	if f.Status != http.StatusInternalServerError {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, f.RetryAfter)))
 	}
-	w.Header().Set("X-Request-Id", rand.Text())
-	w.Header().Set("Phoneproof-Simulated", "true")
-	answerJSON(w, f.Status, map[string]any{"error": map[string]string{
-		"code": code, "message": "This answer was asked for with POST /sim/faults.",
-	}})
+	answerFailure(w, &failure{f.Status, code, "", "this answer was asked for with POST /sim/faults"})
 }
-
-// answerRecorder keeps a copy of an answer.
-type answerRecorder struct {
-	http.ResponseWriter
-
-	body []byte
-}
-
-// Write keeps what it writes.
-func (a *answerRecorder) Write(p []byte) (int, error) {
-	a.body = append(a.body, p...)
-	return a.ResponseWriter.Write(p) //nolint:wrapcheck // as a ResponseWriter does
-}
-
-// Unwrap gives http.ResponseController access to the connection.
-func (a *answerRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // noteSiteRequest lists the verification of an answer to init, once. That of a test key has no link, and so no phone.
 func (h *hub) noteSiteRequest(answer []byte) {

@@ -103,8 +103,9 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 // Forget counts from now on, as if nothing had been admitted or declined before.
 func (a *Admissions) Forget() {
 	declined := a.declined
+	clear(declined.byNumber) // byID stays, so that none of them is added once more
 	*a = *newAdmissions(0, a.keptFor)
-	a.declined.byID = declined.byID // those that are known are not added once more
+	a.declined = declined
 }
 
 // Remove uncounts a creation that did not happen.

@@ -34,10 +34,7 @@ func (a *Admissions) RemoveState(id string) { a.declined.remove(id) }
 
 func (d *declines) add(id string, added decline, at time.Time) {
 	if d.byID == nil {
-		d.byID = make(map[string]decline)
-	}
-	if d.byNumber == nil {
-		d.byNumber = make(map[phone.Number]map[string]time.Time)
+		d.byID, d.byNumber = make(map[string]decline), make(map[phone.Number]map[string]time.Time)
 	}
 	d.byID[id] = added
 	if d.byNumber[added.number] == nil {
