@@ -5,6 +5,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,12 +76,12 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 		listeners = append(listeners, listener)
 	}
 	files, err := o.findFiles()
+	defer os.RemoveAll(files.temporary) //nolint:errcheck // it is in the folder for temporary files
 	if err != nil {
 		return fmt.Errorf("prepare project files: %w", err)
 	}
-	defer files.removeTemporary()
 	log := dependencies.Log
-	source, err := settings.NewFileWithSpare(files.project, files.given, files.madeUp, clock.RealClock{}, log.WithName("settings"))
+	source, err := settings.NewFileWithSpare(files.project, cmp.Or(files.given, files.madeUp), files.madeUp, clock.RealClock{}, log.WithName("settings"))
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}

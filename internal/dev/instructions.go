@@ -32,7 +32,7 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 	}
 	b.WriteString("\n")
 	for i, m := range f.made {
-		if f.given != f.madeUp && (i == 0 || m.ref != f.made[i-1].ref) {
+		if f.given != "" && (i == 0 || m.ref != f.made[i-1].ref) {
 			fmt.Fprintf(&b, "made up: %s/%s, not in %s\n", m.ref.Name, m.ref.Key, f.given)
 		}
 	}
@@ -45,10 +45,11 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 
 // showSecret returns a secret as a shell takes it: the value if it is made up, or else what reads it.
 func (f *projectFiles) showSecret(ref verifyv1.SecretKeyRef) string {
-	if f.isMadeUp(ref) {
-		return f.read(ref)
+	path, given := f.findSecret(ref)
+	if !given {
+		return readSecret(path)
 	}
-	return "$(cat '" + strings.ReplaceAll(f.fileOf(ref), "'", `'\''`) + "')"
+	return "$(cat '" + strings.ReplaceAll(path, "'", `'\''`) + "')"
 }
 
 func describeKey(k verifyv1.APIKey) string {
@@ -82,10 +83,7 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 		}
 		number := chooseUser(s)
 		user := o.page.url() + "/sim/users/" + number
-		body := fmt.Sprintf(`{"phoneNumber": "%s", "method": "%s"}`, number, m.method)
-		if s.Limits.PerSubject.Limited() {
-			body = strings.Replace(body, "}", `, "subject": "user-1"}`, 1)
-		}
+		body := fmt.Sprintf(`{"phoneNumber": "%s", "method": "%s", "subject": "user-1"}`, number, m.method)
 		extract := func(field string) string { return `$(echo "$begun" | sed 's/.*"` + field + `":"\([^"]*\)".*/\1/')` }
 		fmt.Fprintf(b, "\n%s:\n\n  begun=$(curl -sS %s/api/verify/init -H \"Authorization: Bearer $API_KEY\" %s -d '%s'); echo \"$begun\"\n",
 			m.name, o.api.url(), sendsJSON, body)
@@ -150,14 +148,12 @@ func (o *Options) listWarnings(s *settings.Settings, f *projectFiles) []string {
 	if s.Suspended {
 		all = append(all, "spec.suspend is true: init answers 503 project_suspended until the file says otherwise")
 	}
-	if s.Webhook != nil {
-		if to, err := url.Parse(s.Webhook.URL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
-			all = append(all, "spec.webhook.url is not on this machine, so no events are sent: simulated ones must not leave it")
-		}
-	}
-	if s.Webhook != nil && s.Webhook.TestURL != "" {
-		if to, err := url.Parse(s.Webhook.TestURL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
-			all = append(all, "spec.webhook.testURL is not on this machine, so no events of test keys are sent")
+	if w := s.Webhook; w != nil {
+		for _, target := range [][3]string{{"url", w.URL, "events"}, {"testURL", w.TestURL, "events of test keys"}} {
+			to, err := url.Parse(target[1])
+			if err == nil && target[1] != "" && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
+				all = append(all, "spec.webhook."+target[0]+" is not on this machine, so no "+target[2]+" are sent: simulated ones must not leave it")
+			}
 		}
 	}
 	if s.Webhook != nil && s.Webhook.TestUnsigned {

@@ -50,8 +50,7 @@ spec:
 // projectFiles are the project's file and the folders of its secrets.
 type projectFiles struct {
 	project string
-	// given is the folder that the user gave, which is never written to, and madeUp the one of what it has not. Without a given one both
-	// are the same.
+	// given is the folder that the user gave, which is never written to, and madeUp the one of what it has not.
 	given, madeUp string
 	temporary     string // is removed at the end
 	keys          []verifyv1.APIKey
@@ -70,35 +69,20 @@ func isPageKey(k verifyv1.APIKey) bool {
 	return !k.IsTest() && slices.Contains(scopes, verifyv1.ScopeInit) && slices.Contains(scopes, verifyv1.ScopeStatus)
 }
 
-// makeTemporary makes the folder that is removed at the end, once.
-func (f *projectFiles) makeTemporary() (err error) {
-	if f.temporary == "" {
-		f.temporary, err = os.MkdirTemp("", "phoneproof-dev-")
+// findSecret returns the file of a secret, and whether the user gave it.
+func (f *projectFiles) findSecret(ref verifyv1.SecretKeyRef) (path string, given bool) {
+	if f.given != "" {
+		path = filepath.Join(f.given, ref.Name, ref.Key)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return path, true
+		}
 	}
-	return err //nolint:wrapcheck // the callers say what for
+	return filepath.Join(f.madeUp, ref.Name, ref.Key), false
 }
 
-func (f *projectFiles) removeTemporary() {
-	if f.temporary != "" {
-		_ = os.RemoveAll(f.temporary) // it is in the folder for temporary files
-	}
-}
-
-func (f *projectFiles) isMadeUp(ref verifyv1.SecretKeyRef) bool {
-	return slices.ContainsFunc(f.made, func(m madeUpSecret) bool { return m.ref == ref })
-}
-
-// fileOf returns the file of a secret.
-func (f *projectFiles) fileOf(ref verifyv1.SecretKeyRef) string {
-	if f.isMadeUp(ref) {
-		return filepath.Join(f.madeUp, ref.Name, ref.Key)
-	}
-	return filepath.Join(f.given, ref.Name, ref.Key)
-}
-
-// read returns a secret; nothing if it cannot be read.
-func (f *projectFiles) read(ref verifyv1.SecretKeyRef) string {
-	content, err := os.ReadFile(f.fileOf(ref))
+// readSecret returns the content of a file; nothing if it cannot be read.
+func readSecret(path string) string {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}
@@ -113,12 +97,13 @@ func (f *projectFiles) readPageKey() string {
 	if !f.hasPageKey() {
 		return ""
 	}
-	return f.read(f.keys[0].SecretRef)
+	path, _ := f.findSecret(f.keys[0].SecretRef)
+	return readSecret(path)
 }
 
-// findFiles returns the project's files, and makes up what was not given.
+// findFiles returns the project's files, and makes up what was not given. The temporary folder is there with an error, too.
 func (o *Options) findFiles() (f projectFiles, err error) {
-	f = projectFiles{project: o.ProjectFile, given: o.SecretsDir}
+	f = projectFiles{project: o.ProjectFile, given: o.SecretsDir, madeUp: makeCacheFolder(o.ProjectFile)}
 	if f.project == "" && f.given != "" {
 		return f, errors.New("--secrets-dir needs --project-file")
 	}
@@ -127,49 +112,36 @@ func (o *Options) findFiles() (f projectFiles, err error) {
 			return f, err
 		}
 	}
-	err = f.chooseFolder(o.ProjectFile)
-	if f.given == "" {
-		f.given = f.madeUp
-	}
-	if err == nil && f.project == "" {
-		err = f.makeTemporary()
-		f.project = filepath.Join(f.temporary, "project.yaml")
-		if err == nil {
-			err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600)
+	if f.madeUp == "" || f.project == "" {
+		if f.temporary, err = os.MkdirTemp("", "phoneproof-dev-"); err != nil {
+			return f, fmt.Errorf("make a temporary folder: %w", err)
 		}
 	}
-	if err == nil {
-		err = f.makeUpMissing()
+	if f.madeUp == "" {
+		f.madeUp = f.temporary
 	}
-	if err != nil {
-		f.removeTemporary()
+	if f.project == "" {
+		f.project = filepath.Join(f.temporary, "project.yaml")
+		if err := os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600); err != nil {
+			return f, fmt.Errorf("write the project file: %w", err)
+		}
 	}
-	return f, err
+	return f, f.makeUpMissing()
 }
 
-// chooseFolder chooses the folder of the project's made-up secrets: one in the user's cache, so that they are the same at the next
-// start, or a temporary one if there can be none.
-func (f *projectFiles) chooseFolder(project string) error {
+// makeCacheFolder makes a folder for the project's made-up secrets in the user's cache, so that they are the same at the next start. It
+// returns its path; nothing if there can be none.
+func makeCacheFolder(project string) string {
 	cache, err := os.UserCacheDir()
-	if err == nil {
-		cache = filepath.Join(cache, "phoneproof", "dev")
-		err = os.MkdirAll(cache, 0o700)
+	if err == nil && project != "" {
+		project, err = filepath.Abs(project)
 	}
-	if err != nil {
-		err = f.makeTemporary()
-		f.madeUp = f.temporary
-		return err
+	sum := sha256.Sum256([]byte(project))
+	folder := filepath.Join(cache, "phoneproof", "dev", hex.EncodeToString(sum[:8]))
+	if err != nil || os.MkdirAll(folder, 0o700) != nil {
+		return ""
 	}
-	name := "made-up"
-	if project != "" {
-		if absolute, err := filepath.Abs(project); err == nil {
-			project = absolute
-		}
-		sum := sha256.Sum256([]byte(project))
-		name = hex.EncodeToString(sum[:8])
-	}
-	f.madeUp = filepath.Join(cache, name)
-	return nil
+	return folder
 }
 
 // makeUpMissing reads the project, makes up the secrets that were not given, and finds the API keys, first one to begin with.
@@ -204,16 +176,11 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 			f.makeUpSecret("spec.webhook.previousSecretRef", w.PreviousSecretRef, settings.NewWebhookSecret),
 			f.makeUpSecret("spec.webhook.testSecretRef", w.TestSecretRef, settings.NewWebhookSecret))
 	}
-	w := spec.WhatsApp
-	switch {
-	case w == nil:
-	case f.isReal(w.AccessTokenSecretRef) || f.isReal(w.AppSecretRef):
-		// With a credential of an earlier start it would be reported as one of both kinds, which says less.
-		for _, ref := range []verifyv1.SecretKeyRef{w.AccessTokenSecretRef, w.AppSecretRef} {
-			errs = append(errs, os.RemoveAll(filepath.Join(f.madeUp, ref.Name, ref.Key)))
-		}
-	default:
+	if w := spec.WhatsApp; w != nil {
 		credential := simulated(strings.TrimPrefix(w.PhoneNumber, "+"))
+		if f.isReal(w.AccessTokenSecretRef) || f.isReal(w.AppSecretRef) {
+			credential = nil // half of an account would be reported as one of both kinds, which says less
+		}
 		errs = append(errs, f.makeUpSecret("spec.whatsapp.accessTokenSecretRef", &w.AccessTokenSecretRef, credential),
 			f.makeUpSecret("spec.whatsapp.appSecretRef", &w.AppSecretRef, credential))
 	}
@@ -228,36 +195,34 @@ func simulated(account string) func(io.Reader) (string, error) {
 	return func(io.Reader) (string, error) { return messenger.SimulatorPrefix + account, nil }
 }
 
-// isGiven reports whether the user gave a secret.
-func (f *projectFiles) isGiven(ref verifyv1.SecretKeyRef) bool {
-	if f.given == f.madeUp {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(f.given, ref.Name, ref.Key))
-	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
-}
-
 // isReal reports whether the user gave a credential that is not the simulator's.
 func (f *projectFiles) isReal(ref verifyv1.SecretKeyRef) bool {
-	return f.isGiven(ref) && !messenger.Simulated(f.read(ref))
+	path, given := f.findSecret(ref)
+	return given && !messenger.Simulated(readSecret(path))
 }
 
-// makeUpSecret writes a secret that was not given. The one of an earlier start stays, if it still is what the project needs.
-func (f *projectFiles) makeUpSecret(field string, where *verifyv1.SecretKeyRef, newValue func(io.Reader) (string, error)) error {
-	if where == nil || f.isGiven(*where) {
+// makeUpSecret writes a secret that was not given, or removes it if newValue is nil. The one of an earlier start stays, if it still is what
+// the project needs.
+func (f *projectFiles) makeUpSecret(field string, ref *verifyv1.SecretKeyRef, newValue func(io.Reader) (string, error)) error {
+	if ref == nil {
 		return nil
 	}
-	ref := *where
+	path, given := f.findSecret(*ref)
+	switch {
+	case given:
+		return nil
+	case newValue == nil:
+		return os.RemoveAll(path) //nolint:wrapcheck // it names the file
+	}
 	value, err := newValue(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make up secret %s: %w", ref.Name, err)
 	}
-	f.made = append(f.made, madeUpSecret{field, ref})
+	f.made = append(f.made, madeUpSecret{field, *ref})
 	kind, _, _ := strings.Cut(value, "_")
-	if before := f.read(ref); before == value || !messenger.Simulated(value) && strings.HasPrefix(before, kind+"_") {
+	if before := readSecret(path); before == value || !messenger.Simulated(value) && strings.HasPrefix(before, kind+"_") {
 		return nil
 	}
-	path := f.fileOf(ref)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make a folder for secret %s: %w", ref.Name, err)
 	}
