@@ -53,15 +53,11 @@ func (f *projectFiles) showSecret(ref verifyv1.SecretKeyRef) string {
 }
 
 func describeKey(k verifyv1.APIKey) string {
-	var scopes []string
-	for _, scope := range k.EffectiveScopes() {
-		scopes = append(scopes, string(scope))
-	}
 	mode := verifyv1.KeyModeLive
 	if k.IsTest() {
 		mode = verifyv1.KeyModeTest
 	}
-	return fmt.Sprintf("%s: scopes %s, mode %s", k.Name, strings.Join(scopes, " "), mode)
+	return fmt.Sprintf("%s: scopes %s, mode %s", k.Name, strings.Trim(fmt.Sprint(k.EffectiveScopes()), "[]"), mode)
 }
 
 // printTries prints lines for a shell: for each messenger those that verify a number, and those for limits and failures.
@@ -72,13 +68,14 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 		fmt.Fprintf(b, "\n  API_KEY=%s\n", f.showSecret(f.keys[0].SecretRef))
 	}
 	for _, m := range []struct {
-		name, method, link string
-		usable             bool
+		name, link string
+		simulated  bool
+		method     verification.Method
 	}{
-		{"WhatsApp", "WHATSAPP", "waLink", s.WhatsApp != nil && s.WhatsApp.Simulated && s.Method(verification.WhatsApp) == settings.MethodReady},
-		{"Telegram", "TELEGRAM", "tgLink", s.Telegram != nil && s.Telegram.Simulated && s.Method(verification.Telegram) == settings.MethodReady},
+		{"WhatsApp", "waLink", s.WhatsApp != nil && s.WhatsApp.Simulated, verification.WhatsApp},
+		{"Telegram", "tgLink", s.Telegram != nil && s.Telegram.Simulated, verification.Telegram},
 	} {
-		if !m.usable || !f.hasPageKey() || s.Suspended {
+		if !m.simulated || s.Method(m.method) != settings.MethodReady || !f.hasPageKey() || s.Suspended {
 			continue
 		}
 		number := chooseUser(s)
