@@ -108,8 +108,7 @@ func report(ctx context.Context, project *verifyv1.VerificationProject, others .
 		c.ObservedGeneration, c.LastTransitionTime = now.Generation, metav1.Now()
 		status.Conditions = append(status.Conditions, c)
 	}
-	applied, err := verifyv1.ApplyStatus(now.Namespace, now.Name, status)
-	Expect(err).NotTo(HaveOccurred())
+	applied := verifyv1.ApplyStatus(now.Namespace, now.Name, status)
 	Expect(admin.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner("phoneproof-serve"), client.ForceOwnership)).To(Succeed())
 }

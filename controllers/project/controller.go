@@ -87,13 +87,10 @@ func (c *Controller) writeStatus(ctx context.Context, seen *observed, done outco
 		return nil
 	}
 	status := &verifyv1.VerificationProjectStatus{ObservedGeneration: generation, Conditions: list, Claims: done.claims}
-	applied, err := verifyv1.ApplyStatus(seen.project.Namespace, seen.project.Name, status)
-	if err != nil {
-		return fmt.Errorf("prepare status: %w", err)
-	}
+	applied := verifyv1.ApplyStatus(seen.project.Namespace, seen.project.Name, status)
 	// It prevents a write that was judged by a stale status: the former one may be our own that the cache does not show yet.
 	applied.SetResourceVersion(seen.project.ResourceVersion)
-	err = c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), statusOwner, client.ForceOwnership)
+	err := c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), statusOwner, client.ForceOwnership)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // the project has changed, which requeues it, or was deleted

@@ -196,13 +196,10 @@ func (c *Controller) writeDelay() time.Duration {
 // leader overwrites nothing, and the conditions of a deleted project never reach another one of its name. The UID alone would not
 // prevent that, because status writes ignore the metadata.
 func (c *Controller) applyConditions(ctx context.Context, project *verifyv1.VerificationProject, wanted []metav1.Condition) error {
-	applied, err := verifyv1.ApplyStatus(project.Namespace, project.Name, &verifyv1.VerificationProjectStatus{Conditions: wanted})
-	if err != nil {
-		return fmt.Errorf("prepare conditions: %w", err)
-	}
+	applied := verifyv1.ApplyStatus(project.Namespace, project.Name, &verifyv1.VerificationProjectStatus{Conditions: wanted})
 	applied.SetUID(project.UID)
 	applied.SetResourceVersion(c.known.version)
-	err = c.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership)
+	err := c.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), fieldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("apply conditions of project %s: %w", client.ObjectKeyFromObject(project), err)
 	}

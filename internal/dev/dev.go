@@ -81,7 +81,8 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 		return fmt.Errorf("prepare project files: %w", err)
 	}
 	log := dependencies.Log
-	source, err := settings.NewFileWithSpare(files.project, cmp.Or(files.given, files.madeUp), files.madeUp, clock.RealClock{}, log.WithName("settings"))
+	secrets := cmp.Or(files.given, files.madeUp)
+	source, err := settings.NewFileWithSpare(files.project, secrets, files.madeUp, clock.RealClock{}, log.WithName("settings"))
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}

@@ -82,7 +82,7 @@ func (f *projectFiles) findSecret(ref verifyv1.SecretKeyRef) (path string, given
 
 // readSecret returns the content of a file; nothing if it cannot be read.
 func readSecret(path string) string {
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(path) //nolint:gosec // of a secret that the project refers to
 	if err != nil {
 		return ""
 	}
@@ -212,7 +212,7 @@ func (f *projectFiles) makeUpSecret(field string, ref *verifyv1.SecretKeyRef, ne
 	case given:
 		return nil
 	case newValue == nil:
-		return os.RemoveAll(path) //nolint:wrapcheck // it names the file
+		return os.RemoveAll(path)
 	}
 	value, err := newValue(rand.Reader)
 	if err != nil {

@@ -235,10 +235,7 @@ func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {
 // applyStatus applies the status fields of one owner and leaves the others unchanged.
 func (c *cluster) applyStatus(ctx context.Context, status *verifyv1.VerificationProjectStatus, owner client.FieldOwner) error {
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	project, err := verifyv1.ApplyStatus(namespace, name, status)
-	if err != nil {
-		return fmt.Errorf("prepare status: %w", err)
-	}
+	project := verifyv1.ApplyStatus(namespace, name, status)
 	if err := c.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(project), owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply status: %w", err)
 	}

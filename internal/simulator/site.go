@@ -12,7 +12,7 @@ import (
 const apiName = "api"
 
 // ownCall is the header of the page's own calls of the verification API, which meet no fault: those are for a site.
-const ownCall = "PhoneProof-Simulator-Page"
+const ownCall = "Phoneproof-Simulator-Page"
 
 // siteRequest is a verification that was begun at the API, as init answered it.
 type siteRequest struct {
@@ -49,9 +49,7 @@ func (s *Simulator) WrapAPI(api http.Handler) http.Handler {
 
 // answerForAPI answers as the API does where it has an error for the status, and else as a proxy in front of it.
 func (f *fault) answerForAPI(w http.ResponseWriter) {
-	code := map[int]string{
-		http.StatusTooManyRequests: "rate_limited", http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "store_unavailable",
-	}[f.Status]
+	code := map[int]string{429: "rate_limited", 500: "internal", 503: "store_unavailable"}[f.Status]
 	if code == "" {
 		http.Error(w, http.StatusText(f.Status), f.Status)
 		return

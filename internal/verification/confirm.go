@@ -189,8 +189,7 @@ func (s *Service) Cancel(ctx context.Context, id string, wanted EventKinds) (Req
 	return request, nil
 }
 
-// RecordWrongNumber records that the user of the page of a request went back because the number is not theirs; see
-// Request.RecordWrongNumber.
+// RecordWrongNumber records that the user of a request's page went back because the number is not theirs; see Request.RecordWrongNumber.
 func (s *Service) RecordWrongNumber(ctx context.Context, id string) (Request, error) {
 	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error { return r.RecordWrongNumber(now) })
 	if err != nil {
