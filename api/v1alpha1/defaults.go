@@ -17,7 +17,6 @@ const (
 	DefaultCAKey                           = "ca.crt"
 	DefaultObservedGeneration     int64    = -1
 	DefaultMethod                          = MethodWhatsApp
-	DefaultKeyMode                         = KeyModeLive
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
 	DefaultServiceType                     = ServiceClusterIP
@@ -27,15 +26,11 @@ const (
 )
 
 // Default sets unset fields exactly as the API server does. Fields whose default
-// depends on other fields stay unset in both; see the methods in effective.go.
+// depends on other fields stay unset in both, and so do fields within lists, whose
+// defaults would be differences to tools that compare a list as one value; see the
+// methods in effective.go.
 func (p *VerificationProject) Default() {
 	s := &p.Spec
-	for i := range s.APIKeys {
-		if s.APIKeys[i].Scopes == nil {
-			s.APIKeys[i].Scopes = []Scope{ScopeInit, ScopeStatus}
-		}
-		setDefault(&s.APIKeys[i].Mode, DefaultKeyMode)
-	}
 	if s.Webhook != nil {
 		setDefault(&s.Webhook.Timeout, DefaultWebhookTimeout)
 		if s.Webhook.Events == nil {

@@ -53,7 +53,6 @@ type APIKey struct {
 	// Default: Init and Status.
 	// +optional
 	// +listType=set
-	// +kubebuilder:default={Init,Status}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	Scopes []Scope `json:"scopes,omitempty"`
@@ -63,7 +62,6 @@ type APIKey struct {
 	// outcome of its own, meets no messenger, and sees no request of other keys;
 	// its events go to webhook.testURL. Default: Live.
 	// +optional
-	// +kubebuilder:default=Live
 	Mode KeyMode `json:"mode,omitempty"`
 
 	// expiresAt is the time from which this key is refused, in RFC 3339. A time

@@ -86,6 +86,18 @@ var _ = Describe("Schema", func() {
 		Expect(found).To(BeEmpty())
 	})
 
+	It("has no default within a list of a spec, which tools would take for a difference", func() {
+		var found []string
+		for _, file := range []string{projectCRD, requestCRD} {
+			visitFields("spec", specSchema(file), func(path, _ string, s *apiextensionsv1.JSONSchemaProps) {
+				if strings.Contains(path, "[]") && s.Default != nil {
+					found = append(found, path)
+				}
+			})
+		}
+		Expect(found).To(BeEmpty())
+	})
+
 	It("has the same patterns as Validate", func() {
 		inSchema := map[string]bool{}
 		for _, file := range []string{projectCRD, requestCRD} {

@@ -339,7 +339,7 @@ func replacesKey(t *testing.T, r *reader, b block) {
 	r.applyManifest(t, projectManifest(t, "shop", map[string]any{"apiKeys": keys}), "")
 	kubectlBlock("NAME", "shop")(t, r, b)
 	NewWithT(t).Expect(r.run(t, "kubectl get vproj shop -o jsonpath='{.spec.apiKeys}'")).To(MatchJSON(
-		`[{"name": "backend-2", "secretRef": {"name": "shop-backend-2", "key": "api-key"}, "scopes": ["Read"], "mode": "Live"}]`))
+		`[{"name": "backend-2", "secretRef": {"name": "shop-backend-2", "key": "api-key"}, "scopes": ["Read"]}]`))
 }
 
 // movesDatabase runs the commands of a move between two databases; the old one has a table of ours and another table.
