@@ -75,7 +75,7 @@ func decodeStrict(data []byte, kind string, into any) error {
 func describeWrongType(err error) error {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok { // of a type that decodes itself
-		return errors.New("a time must be like 2027-01-31T10:00:00Z, and a quantity like 500m or 256Mi")
+		return errors.New("a time must be like 2027-01-31T10:00:00Z, in a request like 2027-01-31T10:00:00.000000Z, and a quantity like 256Mi")
 	}
 	have, _, _ := strings.Cut(wrong.Value, " ") // the number itself may follow
 	want := map[reflect.Kind]string{

@@ -65,7 +65,7 @@ func TestDecodeProject_names_the_field_of_a_wrong_type(t *testing.T) {
 		"{apiKeys: [{name: a, secretRef: s3cret}]}":     "spec.apiKeys.secretRef: must be a map, and YAML reads a text",
 		"{apiKeys: [{name: [a]}]}":                      "spec.apiKeys.name: must be a text, and YAML reads a list",
 		"{apiKeys: [{name: a, expiresAt: 20270101}]}":   "spec.apiKeys.expiresAt: must be a text, and YAML reads a number: put it in quotes",
-		"{apiKeys: [{name: a, expiresAt: s3cret}]}":     "a time must be like 2027-01-31T10:00:00Z, and a quantity like 500m or 256Mi",
+		"{apiKeys: [{name: a, expiresAt: s3cret}]}":     "a time must be like 2027-01-31T10:00:00Z, in a request like 2027-01-31T10:00:00.000000Z, and a quantity like 256Mi",
 		"{expose: {service: {annotations: {a: true}}}}": "spec.expose.service.annotations: must be a text, and YAML reads true or false (yes, no, on and off mean that, too): put it in quotes",
 	} {
 		_, err := v1alpha1.DecodeProject([]byte(head + "spec: " + spec))

@@ -40,7 +40,7 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 	for _, warning := range o.listWarnings(s, f) {
 		fmt.Fprintln(&b, "WARNING: "+warning)
 	}
-	_, _ = io.WriteString(out, b.String()) // without a terminal nobody reads it
+	_, _ = io.WriteString(out, b.String()) // without a terminal no one reads it
 }
 
 // showSecret returns a secret as a shell takes it: the value if it is made up, or else what reads it.

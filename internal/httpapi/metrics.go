@@ -13,8 +13,8 @@ import (
 // metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
 //
 //   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
-//     " (wait)" for a long poll that got a slot, any with " (keys)" for 503 keys_unavailable, "/v/" for pages, "/v/ (wait)" for what follows them, or "unknown"; method is one of
-//     HTTP's, or "OTHER"; status is the number.
+//     " (wait)" for a long poll that got a slot, any with " (keys)" for 503 keys_unavailable, "/v/" for pages, "/v/ (wait)" for
+//     what follows them, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
 //     code; "test" for all of test keys.

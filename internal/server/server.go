@@ -61,7 +61,7 @@ type Dependencies struct {
 	// Memory holds requests that are kept in memory; nil for one of its own.
 	Memory *memory.Backend
 	// PhoneURL is the page of simulated phones that users' pages lead to in place of the messengers; empty for the messengers. It is no
-	// flag and no setting: whoever sets it learns the codes.
+	// flag and no setting: who sets it learns the codes.
 	PhoneURL string
 	// RealLinks has users' pages of dev lead to the messengers, as those of serve do, for tests of the pages.
 	RealLinks bool

@@ -84,8 +84,8 @@ func (k Keys) findIndex(hash *[sha256.Size]byte) int {
 	return found
 }
 
-// Find returns the presented key. Its errors are ErrKeyUnknown, ErrKeysUnavailable and ErrKeyExpired. Values whose length or checksum is wrong are
-// not hashed.
+// Find returns the presented key. Its errors are ErrKeyUnknown, ErrKeysUnavailable and ErrKeyExpired. Values whose length or checksum is
+// wrong are not hashed.
 func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	if len(presented) < minAPIKey || len(presented) > maxAPIKey {
 		return Key{}, ErrKeyUnknown

@@ -67,7 +67,9 @@ func (r *Request) sameCreation(other *Request) bool {
 
 func (r *Request) truncateTimes() {
 	d := &r.Delivery
-	for _, t := range [...]*time.Time{&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt, &d.ExtraFrom} {
+	for _, t := range [...]*time.Time{
+		&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt, &d.ExtraFrom,
+	} {
 		*t = TruncateTime(*t)
 	}
 	for i := range r.EarlierAttempts {

@@ -19,7 +19,8 @@ func newDevCommand(dependencies server.Dependencies) *cobra.Command {
 		Use:   "dev",
 		Short: "Try everything on this machine: the API, simulated messengers and a webhook receiver",
 		Long: `Run the verification API of one project with simulated messengers and a webhook receiver, on this machine alone, with
-nothing to configure and nothing kept but the secrets that it makes up. A page plays the phones: open a link, send the text, see the webhook arrive.
+nothing to configure and nothing kept but the secrets that it makes up. A page plays the phones: open a link, send the text, see the
+webhook arrive.
 
 NOTHING THAT IT SAYS IS TRUE OF A REAL PHONE. It listens on loopback only, reaches nothing but loopback, and does not run in
 a pod. With --project-file it serves your own project, with secrets that are made up unless they are in --secrets-dir. WhatsApp

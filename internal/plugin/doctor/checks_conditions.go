@@ -122,12 +122,13 @@ func conditionChecks() []check {
 		{
 			name: "NotRolledOut", problem: "a Secret was added to the project, and no pod that mounts it runs",
 			remedy: "look at the rollout: `kubectl -n NAMESPACE rollout status deploy/phoneproof-PROJECT`",
-			find: func(f *Facts) []evidence {
-				c, _ := currentCondition(f, verifyv1.ConditionSecretsReady)
-				if c == nil || isRecent(f, c.LastTransitionTime.Time) {
-					return nil
+			find: func(f *Facts) (found []evidence) {
+				for _, name := range []string{verifyv1.ConditionSecretsReady, verifyv1.ConditionWebhookHealthy} {
+					if c, _ := currentCondition(f, name); c != nil && !isRecent(f, c.LastTransitionTime.Time) {
+						found = append(found, findBadReasons(f, name, metav1.ConditionUnknown, verifyv1.ReasonAwaitingRollout)...)
+					}
 				}
-				return findBadReasons(f, verifyv1.ConditionSecretsReady, metav1.ConditionUnknown, verifyv1.ReasonAwaitingRollout)
+				return found
 			},
 		},
 	}

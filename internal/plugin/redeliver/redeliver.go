@@ -45,8 +45,8 @@ because ten attempts failed or the receiver answered 410, and --due all whose ev
 An event that waits is not given up earlier for it: the attempt is none of its ten.
 
 Without a key it sets the annotation phoneproof.dev/redeliver of the project, which the holder of its lease carries out, with any storage.
-With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and --due and to --wait it
-reads them: VerificationRequests, or with storage PostgreSQL the API, with a key that has the scope Read.`,
+With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and --due
+and to --wait it reads them: VerificationRequests, or with storage PostgreSQL the API, with a key that has the scope Read.`,
 		Example: `  kubectl phoneproof redeliver shop vr4soqontb52m5bmeyx7bop4b4 --wait
 
   # after the receiver was repaired: all that were given up, and all that wait

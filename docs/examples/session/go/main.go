@@ -104,7 +104,8 @@ func (s *site) me(w http.ResponseWriter, r *http.Request) {
 	case own.number != "":
 		show(w, http.StatusOK, "Verified: "+own.number)
 	case own.page != "":
-		showWith(w, http.StatusUnauthorized, "Not verified. Your number: "+own.typed, `<p><a href="`+html.EscapeString(own.page)+`">Verify it</a></p>`)
+		way := `<p><a href="` + html.EscapeString(own.page) + `">Verify it</a></p>`
+		showWith(w, http.StatusUnauthorized, "Not verified. Your number: "+own.typed, way)
 	default:
 		show(w, http.StatusUnauthorized, "Not verified.")
 	}
