@@ -122,10 +122,6 @@ func findReason(err error) Reason {
 	if e, ok := errors.AsType[handshakeError](err); ok {
 		return e.tlsReason()
 	}
-	// With TLS 1.3 a server refuses a missing client certificate after the handshake, by an alert in place of its answer.
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "remote error" {
-		return ReasonTLS
-	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ReasonRefused

@@ -18,6 +18,7 @@ type message struct {
 	body    []byte
 	maySend func() bool
 	refused atomic.Bool
+	asked   atomic.Bool // for a client certificate, by the connection that was dialed for it
 }
 
 func (m *message) newRequest(ctx context.Context) *http.Request {

@@ -221,7 +221,7 @@ func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key strin
 func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout time.Duration, m *message) (Verdict, error) {
 	attempt, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	resp, err := rt.RoundTrip(m.newRequest(attempt))
+	resp, err := rt.RoundTrip(m.newRequest(context.WithValue(attempt, certificateAsked{}, &m.asked)))
 	switch {
 	case m.refused.Load():
 		if err == nil {
@@ -234,7 +234,12 @@ func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout 
 	case ctx.Err() != nil:
 		return Verdict{}, fmt.Errorf("send event: %w", ctx.Err())
 	default:
-		return classifyFailure(err)
+		verdict, err := classifyFailure(err)
+		// With TLS 1.3 a server refuses a missing client certificate after the handshake, by an alert that net/http may not show.
+		if m.asked.Load() && (verdict.Reason == ReasonConnection || verdict.Reason == ReasonBadResponse) {
+			verdict.Reason = ReasonTLS
+		}
+		return verdict, err
 	}
 }
 

@@ -151,6 +151,10 @@ func (t *transports) dialTarget(ctx context.Context, network, address, namespace
 	return conn, nil
 }
 
+// certificateAsked is the key of an *atomic.Bool in the context of an attempt, which is set if the connection that it dials asks for a
+// client certificate.
+type certificateAsked struct{}
+
 // handshakeTLS makes a TLS connection of conn, or closes it. It marks handshake errors, which have no common type.
 // After the handshake there is always a verified server certificate.
 func handshakeTLS(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
@@ -161,6 +165,12 @@ func handshakeTLS(ctx context.Context, conn net.Conn, address string, config *tl
 	}
 	config = config.Clone()
 	config.ServerName = host
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if asked, ok := ctx.Value(certificateAsked{}).(*atomic.Bool); ok {
+			asked.Store(true)
+		}
+		return &tls.Certificate{}, nil // none is sent
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxDial)
 	defer cancel()
 	secured := tls.Client(conn, config)
