@@ -28,11 +28,7 @@ func (s *Store) Claim(
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
 	}
-	var repaired time.Time // no event waits since before
-	if policy.Events == verification.EventsOn && s.intervalElapsed(&s.extraAt, extraInterval) {
-		repaired = policy.Repaired
-	}
-	abandoned := policy.Events == verification.EventsOff && s.intervalElapsed(&s.abandonedAt, abandonedInterval)
+	arguments := s.dueArguments(policy, limit)
 	var claimed []state
 	at := time.Now()
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
@@ -40,10 +36,7 @@ func (s *Store) Claim(
 		if _, err := c.Exec(ctx, sqlBegin); err != nil {
 			return wrapStep("begin", err)
 		}
-		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
-			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace,
-			verification.ConfirmGrace, policy.TestEvents == verification.EventsOn,
-			policy.TestEvents == verification.EventsOff, repaired, verification.ExtraLead))
+		due, err := collectIDs(c.Query(ctx, sqlDue, arguments...))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}
@@ -70,4 +63,18 @@ func (s *Store) Claim(
 		}
 	}
 	return requests, nil
+}
+
+// dueArguments returns the arguments of sqlDue.
+func (s *Store) dueArguments(policy verification.Policy, limit int) []any {
+	var repaired time.Time // for NULL, with which no event that waits is read
+	if policy.Events == verification.EventsOn && !policy.Repaired.IsZero() && s.intervalElapsed(&s.extraAt, extraInterval) {
+		repaired = policy.Repaired
+	}
+	abandoned := policy.Events == verification.EventsOff && s.intervalElapsed(&s.abandonedAt, abandonedInterval)
+	return []any{
+		s.options.Project, limit, policy.Retention, policy.Events == verification.EventsOn, abandoned,
+		max(policy.Retention, verification.EventLife), verification.ExpiryGrace, verification.ConfirmGrace,
+		policy.TestEvents == verification.EventsOn, policy.TestEvents == verification.EventsOff, timeOrNil(repaired), verification.ExtraLead,
+	}
 }

@@ -26,6 +26,38 @@ const manyStored = `INSERT INTO phoneproof_requests (project, id, phone, method,
 		CASE WHEN i % 20 = 3 THEN 'order-' || i % 40 ELSE '' END, i, CASE WHEN i % 100 = 1 THEN 1 ELSE 3 END, now()
 	FROM generate_series(1, $2::bigint) AS i`
 
+// blocksRead returns how many pages of the database a statement reads, by a plan that knows none of the arguments.
+func blocksRead(ctx context.Context, conn *pgx.Conn, statement string, arguments []any) int {
+	GinkgoHelper()
+	for _, setup := range []string{"DEALLOCATE ALL", "SET plan_cache_mode = force_generic_plan", "PREPARE page AS " + statement} {
+		_, err := conn.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	values := make([]string, len(arguments))
+	for i, argument := range arguments {
+		switch given := argument.(type) {
+		case *time.Time:
+			if values[i] = "NULL"; given != nil {
+				values[i] = given.Format("'" + time.RFC3339Nano + "'")
+			}
+			continue
+		case time.Time:
+			argument = given.Format(time.RFC3339Nano)
+		}
+		values[i] = fmt.Sprintf("'%v'", argument)
+	}
+	var explained []byte
+	Expect(conn.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol).Scan(&explained)).To(Succeed())
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		} `json:"Plan"`
+	}
+	Expect(json.Unmarshal(explained, &plans)).To(Succeed())
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
 var _ = Describe("A list of many requests", Ordered, func() {
 	const stored = 60_000
 	var (
@@ -49,27 +81,7 @@ var _ = Describe("A list of many requests", Ordered, func() {
 	blocks := func(ctx context.Context, q verification.ListQuery) int {
 		GinkgoHelper()
 		statement, arguments := s.listStatement(q)
-		for _, setup := range []string{"DEALLOCATE ALL", "SET plan_cache_mode = force_generic_plan", "PREPARE page AS " + statement} {
-			_, err := conn.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol)
-			Expect(err).NotTo(HaveOccurred())
-		}
-		values := make([]string, len(arguments))
-		for i, argument := range arguments {
-			if at, isTime := argument.(time.Time); isTime {
-				argument = at.Format(time.RFC3339Nano)
-			}
-			values[i] = fmt.Sprintf("'%v'", argument)
-		}
-		var explained []byte
-		Expect(conn.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol).Scan(&explained)).To(Succeed())
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			} `json:"Plan"`
-		}
-		Expect(json.Unmarshal(explained, &plans)).To(Succeed())
-		return plans[0].Plan.Hit + plans[0].Plan.Read
+		return blocksRead(ctx, conn, statement, arguments)
 	}
 	number := func(e164 string) phone.Number {
 		GinkgoHelper()

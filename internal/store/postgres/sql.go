@@ -59,13 +59,13 @@ func findStatement(also string) string {
 }
 
 // extraAttempts returns the part of sqlDue for extra attempts of events that wait, as Policy.attemptAt has them. They come after all that
-// is due, so that what the repaired receiver missed does not delay what is new.
+// is due, so that what the repaired receiver missed does not delay what is new. Without $11 nothing is read.
 func extraAttempts(work string) string {
 	return `UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = ` + work + ` AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
-				AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp() AND $4::boolean
+				AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp() AND $11 IS NOT NULL
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS extra` + work + `
 		`
