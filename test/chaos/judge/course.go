@@ -77,7 +77,8 @@ func (e *Evidence) courseOf(id string) course {
 
 // isExtra reports whether a state records an extra attempt of the event that waited in the state before.
 func isExtra(before, after *ledger.Change) bool {
-	return after.Op == ledger.Updated && !after.Tried.Equal(before.Tried) && !before.Tried.IsZero() && after.Attempts == before.Attempts
+	return after.Op == ledger.Updated && !after.Tried.Equal(before.Tried) && !before.Tried.IsZero() && after.Attempts == before.Attempts &&
+		after.Tried.Before(before.Next)
 }
 
 // awaitsDelivery reports whether the event of an attempt that ended without an answer is still on its way.

@@ -457,6 +457,7 @@ func TestJudge_waiting(t *testing.T) {
 			addExtra(e, 50, func(*ledger.Change) {})
 			addExtra(e, 70, func(c *ledger.Change) { c.Attempts = 4 })
 		}, "I4 I5"},
+		"one of the schedule that is not counted": {func(e *judge.Evidence) { addExtra(e, 401, func(*ledger.Change) {}) }, "I4"},
 		"one that is not recorded": {func(e *judge.Evidence) {
 			repeatEvent(e, func(d *ledger.Delivery) { d.At = at(49.5) })
 		}, "I5"},
