@@ -42,13 +42,15 @@ const (
 	ExtraLead = time.Minute
 )
 
-// attemptAt returns when the event of a request is to be sent: at the time of its schedule, or before that by an extra attempt.
-func (p Policy) attemptAt(r *Request) time.Time {
+// attemptAt returns when the event of a request is to be sent: at the time of its schedule, or before that by an extra attempt. One
+// that had to wait, as for a slot, until shortly before the schedule's own is not made.
+func (p Policy) attemptAt(r *Request, now time.Time) time.Time {
 	d, extra := &r.Delivery, p.Repaired
 	if d.ExtraFrom.After(extra) {
 		extra = d.ExtraFrom
 	}
-	if r.Test || d.LastAttemptAt.IsZero() || !d.LastAttemptAt.Before(p.Repaired) || !extra.Add(ExtraLead).Before(d.NextAttemptAt) {
+	if r.Test || d.LastAttemptAt.IsZero() || !d.LastAttemptAt.Before(p.Repaired) ||
+		!extra.Add(ExtraLead).Before(d.NextAttemptAt) || !now.Add(ExtraLead).Before(d.NextAttemptAt) {
 		return d.NextAttemptAt
 	}
 	return extra
@@ -104,7 +106,7 @@ func nextOfPending(r *Request, now time.Time, p Policy) Action {
 		return dueAt(StepPlay, at, now)
 	}
 	if r.Delivery.Wanted() && p.eventsOf(r) == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
-		return dueAt(StepDeliver, p.attemptAt(r), now)
+		return dueAt(StepDeliver, p.attemptAt(r, now), now)
 	}
 	return dueAt(StepExpire, expiry, now)
 }
@@ -112,7 +114,7 @@ func nextOfPending(r *Request, now time.Time, p Policy) Action {
 func nextDelivery(r *Request, now time.Time, p Policy) Action {
 	switch p.eventsOf(r) {
 	case EventsOn:
-		return dueAt(StepDeliver, p.attemptAt(r), now)
+		return dueAt(StepDeliver, p.attemptAt(r, now), now)
 	case EventsPaused:
 		return Action{Step: StepWait, At: now.Add(PausedRecheck)}
 	default:

@@ -94,6 +94,8 @@ func TestNext_afterARepair(t *testing.T) {
 			g.Expect(Next(test.request, test.want, policy).Step).To(Equal(StepWait))
 		})
 	}
+	held := Next(waiting(time.Time{}), next.Add(-time.Minute), Policy{Events: EventsOn, Repaired: at})
+	NewWithT(t).Expect(held).To(Equal(Action{StepWait, next}), "an extra attempt that could not be made until a minute before the next one")
 }
 
 // A loop that does what Next says and asks again comes to an end, whatever time it is and however often it fails.
