@@ -65,7 +65,8 @@ func (s *Store) Claim(
 	return requests, nil
 }
 
-// dueArguments returns the arguments of sqlDue.
+// dueArguments returns the arguments of sqlDue. An event is claimed for an extra attempt only if its next one is further away than a lease
+// usually lasts: if none can be made in time, the lease must not delay the next one.
 func (s *Store) dueArguments(policy verification.Policy, limit int) []any {
 	var repaired time.Time // for NULL, with which no event that waits is read
 	if policy.Events == verification.EventsOn && !policy.Repaired.IsZero() && s.intervalElapsed(&s.extraAt, extraInterval) {
@@ -75,6 +76,6 @@ func (s *Store) dueArguments(policy verification.Policy, limit int) []any {
 	return []any{
 		s.options.Project, limit, policy.Retention, policy.Events == verification.EventsOn, abandoned,
 		max(policy.Retention, verification.EventLife), verification.ExpiryGrace, verification.ConfirmGrace,
-		policy.TestEvents == verification.EventsOn, policy.TestEvents == verification.EventsOff, timeOrNil(repaired), verification.ExtraLead,
+		policy.TestEvents == verification.EventsOn, policy.TestEvents == verification.EventsOff, timeOrNil(repaired), 2 * verification.ExtraLead,
 	}
 }
