@@ -51,10 +51,12 @@ func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 }
 
 // HasSameWork reports whether next leaves to do what there was to do in r. A worker who claimed r keeps its lease then, so that
-// no other takes the same step in the meantime. A redelivery alone changes nothing here: it follows the attempt that may be under way.
+// no other takes the same step in the meantime. A redelivery of an event that is still to be sent changes nothing here: it follows the
+// attempt that may be under way.
 func (r *Request) HasSameWork(next *Request) bool {
+	redelivered := r.Redelivered != next.Redelivered && r.Delivery.Wanted()
 	return r.Phase == next.Phase && r.EndsAt().Equal(next.EndsAt()) &&
-		r.Delivery == next.Delivery && r.Event().Equal(next.Event())
+		(r.Delivery == next.Delivery || redelivered) && r.Event().Equal(next.Event())
 }
 
 // sameCreation reports whether all that only the store decides is equal.

@@ -306,7 +306,9 @@ func TestRecordAttempt_extra(t *testing.T) {
 	t.Run("a redelivery is granted during it", func(t *testing.T) {
 		g := NewWithT(t)
 		r := verified(t, waiting)
+		before := r.Clone()
 		g.Expect(r.Redeliver("id/1", at.Add(-time.Second), successOnly)).To(Succeed())
+		g.Expect(before.HasSameWork(r)).To(BeTrue(), "the worker keeps its lease: none other sends it meanwhile")
 		g.Expect(record(r, failed)).To(Succeed())
 		g.Expect([]any{r.Delivery.Attempts, r.Delivery.NextAttemptAt}).To(Equal([]any{3, at}), "another follows at once, not counted either")
 	})
