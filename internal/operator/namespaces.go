@@ -76,27 +76,16 @@ func (n *namespaces) begin(ctx context.Context) (cached, left []string) {
 
 // probe finds the namespaces that cannot be read.
 func (n *namespaces) probe(ctx context.Context) {
-	former, unread := n.listUnread(), []string{}
-	errs := make([]error, len(n.watched))
+	former, refused := n.listUnread(), make([]bool, len(n.watched))
 	var group sync.WaitGroup
 	for i, name := range n.watched {
-		kinds := project.CachedObjects()
-		if slices.Contains(n.cached, name) && !slices.Contains(former, name) {
-			kinds = kinds[:1]
-		}
-		group.Go(func() { errs[i] = n.findForbidden(ctx, name, kinds) })
+		group.Go(func() { refused[i] = n.isRefused(ctx, name, slices.Contains(former, name)) })
 	}
 	group.Wait()
+	unread := []string{}
 	for i, name := range n.watched {
-		err, was := errs[i], slices.Contains(former, name)
-		switch {
-		case err == nil && was:
-			n.log.Info("namespace can be read again", "namespace", name)
-		case err != nil && !was:
-			n.log.Error(err, "namespace cannot be read: "+unreadCause, "namespace", name)
-		}
 		value := 0.0
-		if err != nil {
+		if refused[i] {
 			unread, value = append(unread, name), 1
 		}
 		n.gauge.WithLabelValues(name).Set(value)
@@ -104,8 +93,24 @@ func (n *namespaces) probe(ctx context.Context) {
 	n.unread.Store(&unread)
 }
 
-// findForbidden returns the first refusal to list one of the kinds in a namespace. Other failures are those of the API server.
-func (n *namespaces) findForbidden(ctx context.Context, namespace string, kinds []client.Object) error {
+// isRefused reports whether the API server refuses to list a namespace. Other failures change nothing of what it said before.
+func (n *namespaces) isRefused(ctx context.Context, name string, before bool) bool {
+	kinds := project.CachedObjects()
+	if slices.Contains(n.cached, name) && !before {
+		kinds = kinds[:1]
+	}
+	err := n.list(ctx, name, kinds)
+	switch {
+	case err == nil && before:
+		n.log.Info("namespace can be read again", "namespace", name)
+	case apierrors.IsForbidden(err) && !before:
+		n.log.Error(err, "namespace cannot be read: "+unreadCause, "namespace", name)
+	}
+	return apierrors.IsForbidden(err) || err != nil && before
+}
+
+// list lists one object of each kind.
+func (n *namespaces) list(ctx context.Context, namespace string, kinds []client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, object := range kinds {
@@ -115,7 +120,7 @@ func (n *namespaces) findForbidden(ctx context.Context, namespace string, kinds 
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
-		if err := n.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); apierrors.IsForbidden(err) {
+		if err := n.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return fmt.Errorf("list %s: %w", kind.Kind, err)
 		}
 	}

@@ -23,6 +23,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -259,6 +262,35 @@ func TestRun_namespaceThatCannotBeRead(t *testing.T) {
 	c.start()
 	c.expectUnread("")
 	c.expectServed(8, "a", "b", "c")
+}
+
+// failing is a client whose lists fail with an error.
+type failing struct {
+	client.Client
+	err error
+}
+
+func (f *failing) GroupVersionKindFor(runtime.Object) (schema.GroupVersionKind, error) {
+	return verifyv1.GroupVersion.WithKind("VerificationProject"), nil
+}
+
+func (f *failing) List(context.Context, client.ObjectList, ...client.ListOption) error { return f.err }
+
+func TestNamespaces_probe(t *testing.T) {
+	g := NewWithT(t)
+	n, err := (&Options{Namespaces: []string{"a"}}).newNamespaces(&rest.Config{}, logr.Discard())
+	g.Expect(err).NotTo(HaveOccurred())
+	forbidden, unavailable := apierrors.NewForbidden(schema.GroupResource{}, "", nil), apierrors.NewServiceUnavailable("")
+	for _, step := range []struct {
+		err    error
+		unread []string
+	}{
+		{unavailable, []string{}}, {forbidden, []string{"a"}}, {unavailable, []string{"a"}}, {nil, []string{}}, {unavailable, []string{}},
+	} {
+		n.client = &failing{err: step.err}
+		n.probe(t.Context())
+		g.Expect(n.listUnread()).To(Equal(step.unread))
+	}
 }
 
 func TestNamespaces_shouldEnd(t *testing.T) {
