@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ type ReadinessOptions struct {
 	// Serving returns an error while the process should get no traffic, for example while it drains. It is called for each probe
 	// and must not block; nil for none.
 	Serving func() error
-	// Note returns what /readyz says of a process that is ready, in whole lines; nil for nothing.
+	// Note returns what /readyz says after "ok", each line after a newline; nil for nothing.
 	Note func() string
 	Log  logr.Logger
 }
@@ -124,8 +123,8 @@ func NewProbesHandler(r *Readiness) *http.ServeMux {
 			return
 		}
 		text := "ok"
-		if note := r.options.Note; note != nil {
-			text = strings.TrimSuffix("ok\n"+note(), "\n")
+		if r.options.Note != nil {
+			text += r.options.Note()
 		}
 		writeText(w, http.StatusOK, text)
 	})

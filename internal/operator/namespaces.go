@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,16 +129,16 @@ func (n *namespaces) list(ctx context.Context, namespace string, kinds []client.
 func (n *namespaces) listUnread() []string { return *n.unread.Load() }
 
 // describe returns a line for each namespace that cannot be read.
-func (n *namespaces) describe() string {
-	var b strings.Builder
+func (n *namespaces) describe() (lines string) {
 	for _, name := range n.listUnread() {
-		fmt.Fprintf(&b, "namespace %s is not read: %s\n", name, unreadCause)
+		lines += "\nnamespace " + name + " is not read: " + unreadCause
 	}
-	return b.String()
+	return lines
 }
 
-// follow probes until ctx ends, and calls end once when a new process would read more than this one.
-func (n *namespaces) follow(ctx context.Context, readCosts func(context.Context) lossCosts, end func()) {
+// follow probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
+// namespace that was lost may keep the others from being served; it is told whether the process has run for minUptime.
+func (n *namespaces) follow(ctx context.Context, areBlocked func(ctx context.Context, old bool) bool, end func()) {
 	began := time.Now()
 	ticker := time.NewTicker(n.period)
 	defer ticker.Stop()
@@ -150,7 +149,8 @@ func (n *namespaces) follow(ctx context.Context, readCosts func(context.Context)
 		case <-ticker.C:
 		}
 		n.probe(ctx)
-		if n.shouldEnd(readCosts(ctx), time.Since(began)) {
+		old := time.Since(began) >= n.minUptime
+		if n.shouldEnd(areBlocked(ctx, old), old) {
 			n.log.Info("process ends, to read other namespaces when it starts again", "unread", n.listUnread(), "read", n.cached)
 			end()
 			return
@@ -158,15 +158,12 @@ func (n *namespaces) follow(ctx context.Context, readCosts func(context.Context)
 	}
 }
 
-// lossCosts are what the loss of a namespace may cost the others: everything while the cache waits for it, or HTTPRoutes.
-type lossCosts struct{ all, routes bool }
-
-// shouldEnd reports whether the process should end: a namespace that was left out can be read, or one that was lost costs the others
-// something. If that is all, the end itself costs nothing.
-func (n *namespaces) shouldEnd(costs lossCosts, uptime time.Duration) bool {
+// shouldEnd reports whether the process should end: a namespace that was left out can be read, or one that was lost blocks the others,
+// so that the end costs nothing.
+func (n *namespaces) shouldEnd(blocked, old bool) bool {
 	unread := n.listUnread()
 	isUnread := func(name string) bool { return slices.Contains(unread, name) }
 	returned := slices.ContainsFunc(n.watched, func(name string) bool { return !isUnread(name) && !slices.Contains(n.cached, name) })
 	lost := slices.ContainsFunc(n.cached, isUnread) && len(unread) < len(n.watched)
-	return lost && costs.all || uptime >= n.minUptime && (returned || lost && costs.routes)
+	return lost && blocked || returned && old
 }

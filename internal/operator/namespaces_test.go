@@ -294,29 +294,23 @@ func TestNamespaces_probe(t *testing.T) {
 }
 
 func TestNamespaces_shouldEnd(t *testing.T) {
-	const young, old = time.Minute, 10 * time.Minute
 	ab, abc := []string{"a", "b"}, []string{"a", "b", "c"}
 	for name, test := range map[string]struct {
-		cached, unread []string
-		costs          lossCosts
-		uptime         time.Duration
-		want           bool
+		cached, unread     []string
+		blocked, old, want bool
 	}{
-		"all are read":                       {abc, nil, lossCosts{}, old, false},
-		"one is left out":                    {ab, []string{"c"}, lossCosts{}, old, false},
-		"it has come back":                   {ab, nil, lossCosts{}, old, true},
-		"it has come back early":             {ab, nil, lossCosts{}, young, false},
-		"another is lost":                    {ab, []string{"b", "c"}, lossCosts{}, old, false},
-		"one is lost before it is read":      {abc, []string{"c"}, lossCosts{all: true}, young, true},
-		"the API server is slow":             {abc, nil, lossCosts{all: true}, old, false},
-		"none can be read":                   {abc, abc, lossCosts{all: true}, old, false},
-		"the first of all has come back":     {abc, ab, lossCosts{all: true}, young, true},
-		"one is lost before the Gateway API": {abc, []string{"c"}, lossCosts{routes: true}, old, true},
-		"the same, early":                    {abc, []string{"c"}, lossCosts{routes: true}, young, false},
-		"HTTPRoutes alone may not be read":   {abc, nil, lossCosts{routes: true}, old, false},
+		"all are read":                   {cached: abc, old: true},
+		"one is left out":                {cached: ab, unread: []string{"c"}, old: true},
+		"it has come back":               {cached: ab, old: true, want: true},
+		"it has come back early":         {cached: ab},
+		"another is lost":                {cached: ab, unread: []string{"b", "c"}, old: true},
+		"one is lost before it is read":  {cached: abc, unread: []string{"c"}, blocked: true, want: true},
+		"the API server is slow":         {cached: abc, blocked: true, old: true},
+		"none can be read":               {cached: abc, unread: abc, blocked: true, old: true},
+		"the first of all has come back": {cached: abc, unread: ab, blocked: true, want: true},
 	} {
-		n := &namespaces{watched: abc, cached: test.cached, minUptime: minUptime, log: logr.Discard()}
+		n := &namespaces{watched: abc, cached: test.cached}
 		n.unread.Store(&test.unread)
-		NewWithT(t).Expect(n.shouldEnd(test.costs, test.uptime)).To(Equal(test.want), name)
+		NewWithT(t).Expect(n.shouldEnd(test.blocked, test.old)).To(Equal(test.want), name)
 	}
 }

@@ -68,8 +68,8 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	defer end()
 	if len(watched.watched) > 0 { // not by the manager, which begins with such work once the cache is filled
 		group.Go(func() {
-			watched.follow(ctx, func(ctx context.Context) lossCosts {
-				return lossCosts{all: !isFilled(ctx, mgr.GetCache()), routes: controller.IsGatewayUnread()}
+			watched.follow(ctx, func(ctx context.Context, old bool) bool {
+				return !isFilled(ctx, mgr.GetCache()) || old && controller.IsGatewayUnread()
 			}, end)
 		})
 	}
