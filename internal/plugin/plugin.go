@@ -38,15 +38,14 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	if err == nil {
 		return 0
 	}
-	coded, ok := errors.AsType[*doctor.ExitError](err)
-	if ok && coded.Code == doctor.ExitFindings {
-		return coded.Code // the report says what was found
+	code := 1
+	if coded, ok := errors.AsType[*doctor.ExitError](err); ok {
+		code = coded.Code
 	}
-	fmt.Fprintln(streams.ErrOut, "Error:", err)
-	if ok {
-		return coded.Code
+	if !errors.Is(err, doctor.ErrFindings) {
+		fmt.Fprintln(streams.ErrOut, "Error:", err)
 	}
-	return 1
+	return code
 }
 
 // NewCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.

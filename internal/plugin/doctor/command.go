@@ -35,8 +35,8 @@ func (e *ExitError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// errFindings is the error of a report with findings, which the report itself describes.
-var errFindings = errors.New("the doctor found what the report says")
+// ErrFindings is the error of a report with findings, which the report itself describes.
+var ErrFindings = errors.New("the doctor found what the report says")
 
 // reports are the form of -o json and -o yaml.
 type reports struct {
@@ -76,11 +76,7 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
   kubectl phoneproof doctor shop --ask-platforms
   kubectl phoneproof doctor -n shop -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			err := cobra.MaximumNArgs(1)(cmd, args)
-			if o.AllNamespaces && len(args) > 0 {
-				err = fmt.Errorf("--all-namespaces examines all projects: leave out the name %s", args[0])
-			}
-			if err != nil {
+			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
 				return &ExitError{ExitUnexamined, err}
 			}
 			return nil
@@ -134,7 +130,7 @@ func examineProjects(
 	}
 	for _, r := range all.list() {
 		if !r.Healthy {
-			return &ExitError{ExitFindings, errFindings}
+			return &ExitError{ExitFindings, ErrFindings}
 		}
 	}
 	return nil
@@ -143,6 +139,9 @@ func examineProjects(
 func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o Options, output, name string) (*reports, error) {
 	if output != "" && output != "json" && output != "yaml" {
 		return nil, errors.New("--output: want json or yaml")
+	}
+	if o.AllNamespaces && name != "" {
+		return nil, errors.New("--all-namespaces: want no NAME")
 	}
 	if o.Timeout <= 0 {
 		return nil, errors.New("--timeout: want more than 0s")

@@ -42,12 +42,11 @@ func (e *Examiner) checkRoles(ctx context.Context, f *Facts) {
 		d := &f.Operators.Value[i]
 		namespaces := watchedNamespaces(d)
 		if len(namespaces) == 0 {
-			e.checkOperator(ctx, f, d, cmp.Or(f.Project.Namespace, d.Namespace))
-			e.checkServerRoles(ctx, f, "")
+			namespaces = []string{""} // the cluster's roles
 		}
 		for _, namespace := range namespaces {
-			if f.Project.Name == "" || f.Project.Namespace == namespace {
-				e.checkOperator(ctx, f, d, namespace)
+			if f.Project.Name == "" || namespace == "" || namespace == f.Project.Namespace {
+				e.checkOperator(ctx, f, d, cmp.Or(namespace, f.Project.Namespace, d.Namespace))
 				e.checkServerRoles(ctx, f, namespace)
 			}
 		}
