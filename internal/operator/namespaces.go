@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,12 +20,11 @@ import (
 )
 
 const (
-	probePeriod = 30 * time.Second
+	probePeriod  = 30 * time.Second
+	probeTimeout = 10 * time.Second
 	// minUptime is how long a process runs at least before it ends for a namespace. The kubelet's delays between restarts do not grow
 	// then.
 	minUptime = 10 * time.Minute
-	// probeTimeout bounds a probe.
-	probeTimeout = 10 * time.Second
 	// unreadCause is why the operator cannot read a namespace: with rights in namespaces alone both are Forbidden.
 	unreadCause = "missing, or lacks the chart's Roles"
 )
@@ -43,22 +43,22 @@ type namespaces struct {
 
 // newNamespaces returns the namespaces of the options, of which none is read yet.
 func (o *Options) newNamespaces(config *rest.Config, log logr.Logger) (*namespaces, error) {
-	n := &namespaces{watched: o.Namespaces, period: probePeriod, minUptime: minUptime, log: log, gauge: prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{
-			Name: "phoneproof_operator_namespace_unread",
-			Help: "1 for a namespace of --watch-namespace that the operator cannot read: it is missing, or lacks the chart's Roles.",
-		}, []string{"namespace"})}
-	n.unread.Store(&[]string{})
-	if o.probePeriod > 0 {
-		n.period, n.minUptime = o.probePeriod, o.probePeriod
-	}
 	scheme, err := project.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
-	if n.client, err = client.New(rest.AddUserAgent(config, "namespaces"), client.Options{Scheme: scheme}); err != nil {
+	reader, err := client.New(rest.AddUserAgent(config, "namespaces"), client.Options{Scheme: scheme})
+	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
+	n := &namespaces{
+		watched: o.Namespaces, period: cmp.Or(o.probePeriod, probePeriod), minUptime: cmp.Or(o.probePeriod, minUptime), client: reader, log: log,
+		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "phoneproof_operator_namespace_unread",
+			Help: "1 for a namespace of --watch-namespace that the operator cannot read: it is missing, or lacks the chart's Roles.",
+		}, []string{"namespace"}),
+	}
+	n.unread.Store(&[]string{})
 	return n, nil
 }
 
