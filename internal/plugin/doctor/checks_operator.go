@@ -22,12 +22,12 @@ func operatorChecks() []check {
 			name: "NamespaceUnread", problem: "the operator cannot read the namespace: it is missing, or lacks the chart's Roles",
 			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator reads it " +
 				"within ten minutes; at once after `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
-			find: func(f *Facts) []evidence { return seeAll(f.Refused.Value) },
+			find: func(f *Facts) []evidence { return see(f.Refused.Value...) },
 		},
 		{
 			name: "RolesMissing", problem: "a role that the pods of projects are bound to is missing, so they cannot reach their store",
 			remedy: "have `helm upgrade`, with the values of the release, create it; without Helm `kubectl apply --server-side -k config/default`",
-			find:   func(f *Facts) []evidence { return seeAll(f.MissingRoles.Value) },
+			find:   func(f *Facts) []evidence { return see(f.MissingRoles.Value...) },
 		},
 		{
 			name: "OperatorBehind", problem: "the operator has not acted on the last change of the project",

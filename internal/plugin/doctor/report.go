@@ -48,11 +48,8 @@ type check struct {
 // evidence is where something is seen. remedy replaces the check's where it is known better.
 type evidence struct{ text, remedy string }
 
-// see returns one piece of evidence.
-func see(text string) []evidence { return []evidence{{text: text}} }
-
-// seeAll returns a piece of evidence for each text.
-func seeAll(texts []string) []evidence {
+// see returns a piece of evidence for each text.
+func see(texts ...string) []evidence {
 	var all []evidence
 	for _, text := range texts {
 		all = append(all, evidence{text: text})
