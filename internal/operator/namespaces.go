@@ -98,7 +98,7 @@ func (n *namespaces) isRefused(ctx context.Context, name string, before bool) bo
 	if slices.Contains(n.cached, name) && !before {
 		kinds = kinds[:1]
 	}
-	err := n.list(ctx, name, kinds)
+	err := n.listKinds(ctx, name, kinds)
 	switch {
 	case err == nil && before:
 		n.log.Info("namespace can be read again", "namespace", name)
@@ -108,8 +108,8 @@ func (n *namespaces) isRefused(ctx context.Context, name string, before bool) bo
 	return apierrors.IsForbidden(err) || err != nil && before
 }
 
-// list lists one object of each kind.
-func (n *namespaces) list(ctx context.Context, namespace string, kinds []client.Object) error {
+// listKinds lists one object of each kind.
+func (n *namespaces) listKinds(ctx context.Context, namespace string, kinds []client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, object := range kinds {
