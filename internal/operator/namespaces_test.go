@@ -44,17 +44,22 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) == "" {
 		os.Exit(m.Run())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	o, err := parseOptions(os.Args[1:]...)
-	o.probePeriod = 200 * time.Millisecond
-	if err == nil {
-		err = Run(ctx, o, funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{}))
-	}
-	if err != nil {
+	if err := runOperator(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// runOperator runs an operator by the arguments of this process until SIGTERM.
+func runOperator() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o, err := parseOptions(os.Args[1:]...)
+	if err != nil {
+		return err
+	}
+	o.probePeriod = 200 * time.Millisecond
+	return Run(ctx, o, funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{}))
 }
 
 // tenants is a cluster with an operator that has the chart's Roles in some namespaces.
@@ -144,7 +149,7 @@ func (c *tenants) awaitEnd() {
 }
 
 func get(address, path string) string {
-	response, err := http.Get("http://" + address + path) //nolint:noctx // of a process of this test
+	response, err := http.Get("http://" + address + path)
 	if err != nil {
 		return err.Error()
 	}

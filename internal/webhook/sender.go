@@ -102,7 +102,7 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 func (r Result) ExtraAttempt(d verification.Delivery, epoch int64, at time.Time) verification.Attempt {
 	a := r.Attempt(d.Attempts+1, epoch, at, func() float64 { return 0 })
 	a.After, a.ExtraFrom = d.LastAttemptAt, at.Add(max(r.RetryAfter, verification.ExtraGap))
-	if r.Outcome == Retry {
+	if r.Outcome != Delivered { // also 410: only the schedule gives an event up
 		a.Next = d.NextAttemptAt
 		if granted := grantedWait(schedule[min(d.Attempts, MaxAttempts-1)], r.RetryAfter); a.Next.Before(at.Add(granted)) {
 			a.Next = at.Add(granted)

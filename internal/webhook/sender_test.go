@@ -159,7 +159,7 @@ func TestResult_asExtraAttempt(t *testing.T) {
 		extraFrom  time.Time
 	}{
 		"delivered":                        {Delivered, 0, time.Time{}, now.Add(time.Hour)},
-		"gone":                             {Gone, 0, time.Time{}, now.Add(time.Hour)},
+		"gone":                             {Gone, 0, next, now.Add(time.Hour)},
 		"failed":                           {Retry, 0, next, now.Add(time.Hour)},
 		"failed with a wait until before":  {Retry, 3 * time.Minute, next, now.Add(time.Hour)},
 		"failed with a wait beyond that":   {Retry, 5 * time.Minute, now.Add(5 * time.Minute), now.Add(time.Hour)},
