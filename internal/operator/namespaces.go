@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,15 +130,16 @@ func (n *namespaces) listKinds(ctx context.Context, namespace string, kinds []cl
 func (n *namespaces) listUnread() []string { return *n.unread.Load() }
 
 // describe returns a line for each namespace that cannot be read.
-func (n *namespaces) describe() (lines string) {
+func (n *namespaces) describe() string {
+	var lines strings.Builder
 	for _, name := range n.listUnread() {
-		lines += "\nnamespace " + name + " is not read: " + unreadCause
+		lines.WriteString("\nnamespace " + name + " is not read: " + unreadCause)
 	}
-	return lines
+	return lines.String()
 }
 
 // follow probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
-// namespace that was lost may keep the others from being served; it is told whether the process has run for minUptime.
+// namespace that was lost may keep the others from being served; old says that the process has run for minUptime.
 func (n *namespaces) follow(ctx context.Context, areBlocked func(ctx context.Context, old bool) bool, end func()) {
 	began := time.Now()
 	ticker := time.NewTicker(n.period)
