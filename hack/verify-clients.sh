@@ -49,7 +49,7 @@ start_dev() {
 		--health-bind-address=127.0.0.1:0 2>"$work/dev.log"; }
 	# Both variables are gone as soon as dev is.
 	dev=${DEV_PID-} output=${DEV-}
-	while read -r -t 60 -u "$output" first second third; do
+	while read -r -t 60 -u "$output" first second third _; do
 		case "$first $second" in
 		'Page http'*) SIMULATOR_URL=${second%/} ;;
 		'API http'*) API_URL=$second ;;

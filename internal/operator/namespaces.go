@@ -139,7 +139,7 @@ func (n *namespaces) describe() string {
 }
 
 // follow probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
-// namespace that was lost may keep the others from being served; old says that the process has run for minUptime.
+// namespace that was lost may keep the others from being served; old: the process has run for minUptime.
 func (n *namespaces) follow(ctx context.Context, areBlocked func(ctx context.Context, old bool) bool, end func()) {
 	began := time.Now()
 	ticker := time.NewTicker(n.period)
