@@ -111,6 +111,7 @@ func goodEvidence() *judge.Evidence {
 			{At: at(5), Offence: ledger.GuessedID, Answer: 404, Body: "absent"}, {At: at(6), Offence: ledger.GuessedID, Answer: 404, Body: "absent"},
 			{At: at(7), Offence: ledger.RevokedKey, Answer: 401}, {At: at(25), Offence: ledger.GuessedID, Answer: 503, Body: "wait"},
 			{At: at(26), Offence: ledger.LongHeader},
+			{At: at(27), Offence: ledger.UnknownKey, Answer: 503, Error: "keys_unavailable"},
 		},
 		Searched: 10, End: at(100),
 	}
@@ -346,7 +347,7 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 	},
 	"A": {
 		"let in":                func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
-		"let as far as a store": func(e *judge.Evidence) { e.Trespasses[2].Answer = 503 },
+		"let as far as a store": func(e *judge.Evidence) { e.Trespasses[2].Answer, e.Trespasses[2].Error = 503, "store_unavailable" },
 		"distinguishable":       func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
 		"found by guessing":     func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
 		"words in the metrics":  func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },

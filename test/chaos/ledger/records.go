@@ -131,6 +131,8 @@ type Trespass struct {
 	Offence Offence   `json:"offence"`
 	// Answer is the HTTP status; 0 if none came.
 	Answer int `json:"answer"`
+	// Error is the code of the answer.
+	Error string `json:"error,omitempty"`
 	// Body is a hash of the answer's body.
 	Body string `json:"body"`
 }

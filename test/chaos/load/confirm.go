@@ -56,15 +56,10 @@ func (l *Load) enterCode(ctx context.Context, replica, id, code string, right bo
 	asked := time.Now()
 	sent := fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code)
 	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/confirm", header, sent)
-	var answer struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	if status == 0 || json.Unmarshal(body, &answer) != nil {
+	if !json.Valid(body) {
 		status = 0
 	}
-	record := ledger.Confirm{Asked: asked, At: time.Now(), ID: id, Right: right, Answer: status, Error: answer.Error.Code}
+	record := ledger.Confirm{Asked: asked, At: time.Now(), ID: id, Right: right, Answer: status, Error: readErrorCode(body)}
 	switch status {
 	case http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
 		l.recordError(l.Confirms.Append(record))
@@ -73,4 +68,15 @@ func (l *Load) enterCode(ctx context.Context, replica, id, code string, right bo
 		l.recordError(l.Confirms.Note(record))
 		return false
 	}
+}
+
+// readErrorCode returns the code of an answer of the API; empty if it has none.
+func readErrorCode(body []byte) string {
+	var answer struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(body, &answer) // else it stays empty
+	return answer.Error.Code
 }

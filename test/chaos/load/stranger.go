@@ -70,7 +70,7 @@ func (s *stranger) sendTry(ctx context.Context, replica string, t try) {
 	status, body := s.load.sendRequest(ctx, t.method, replica+t.path, t.header, t.body)
 	hash := sha256.Sum256(body)
 	s.load.recordError(s.load.Trespasses.Note(ledger.Trespass{
-		Asked: asked, At: time.Now(), Offence: t.offence, Answer: status, Body: hex.EncodeToString(hash[:]),
+		Asked: asked, At: time.Now(), Offence: t.offence, Answer: status, Error: readErrorCode(body), Body: hex.EncodeToString(hash[:]),
 	}))
 }
 
