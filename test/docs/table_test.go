@@ -87,8 +87,6 @@ var rules = []rule{
 
 	{"docs/session.md", "", "your website", notRun("a picture")},
 	{"docs/session.md", "yaml", "spec:", projectFragment("")},
-	{"docs/session.md", "go", "// start begins", inExample(sessionFolder + "go/main.go")},
-	{"docs/session.md", "python", "def start", inExample(sessionFolder + "python/site.py")},
 	{"docs/session.md", "js", "async 'POST /start'", inExample(sessionFolder + "node/site.mjs")},
 	{"docs/session.md", "sh", "phoneproof dev", sessionCommands},
 
@@ -115,9 +113,7 @@ var rules = []rule{
 
 	{"docs/webhooks.md", "json", `{"event":"verification.success"`, eventInShape},
 	{"docs/webhooks.md", "json", `{"event":"verification.attention"`, attentionInShape},
-	{"docs/webhooks.md", "go", "// isAuthentic", inExample(receiverFolder + "go/main.go")},
 	{"docs/webhooks.md", "js", "// isAuthentic", inExample(receiverFolder + "node/receiver.mjs")},
-	{"docs/webhooks.md", "python", "def is_authentic", inExample(receiverFolder + "python/receiver.py")},
 	{"docs/webhooks.md", "js", "import { Webhook }", nodeBlock("event.event === 'verification.success'", "standardwebhooks", "svix")},
 	{"docs/webhooks.md", "sh", "openssl dgst", opensslBlock},
 }
