@@ -115,7 +115,8 @@ var _ = Describe("A change of a project", func() {
 			Eventually(func() int32 { return s.readRequest(ctx, id).Status.Delivery.Attempts }).WithContext(ctx).
 				Should(BeEquivalentTo(2))
 		}
-		s.awaitDelivered(ctx, s.deliverOne(ctx), 1)
+		// Others are deleted meanwhile. The receiver still fails: after a repair each event that waits would be sent once more.
+		Eventually(s.isDeleted).WithContext(ctx).WithArguments(s.createBackdated(ctx, 30*time.Minute)).Should(BeTrue())
 		for _, id := range undelivered {
 			Expect(s.isDeleted(ctx, id)).To(BeFalse())
 			Expect(meta.IsStatusConditionFalse(s.readRequest(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)).To(BeTrue())
