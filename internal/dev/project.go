@@ -177,7 +177,7 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 			f.makeUpSecret("spec.webhook.testSecretRef", w.TestSecretRef, settings.NewWebhookSecret))
 	}
 	if w := spec.WhatsApp; w != nil {
-		credential := simulated(strings.TrimPrefix(w.PhoneNumber, "+"))
+		credential := newCredential(strings.TrimPrefix(w.PhoneNumber, "+"))
 		if f.isReal(w.AccessTokenSecretRef) || f.isReal(w.AppSecretRef) {
 			credential = nil // half of an account would be reported as one of both kinds, which says less
 		}
@@ -185,13 +185,13 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 			f.makeUpSecret("spec.whatsapp.appSecretRef", &w.AppSecretRef, credential))
 	}
 	if t := spec.Telegram; t != nil {
-		errs = append(errs, f.makeUpSecret("spec.telegram.botTokenSecretRef", &t.BotTokenSecretRef, simulated(t.BotUsername)))
+		errs = append(errs, f.makeUpSecret("spec.telegram.botTokenSecretRef", &t.BotTokenSecretRef, newCredential(t.BotUsername)))
 	}
 	return errors.Join(errs...)
 }
 
-// simulated returns what makes up the credential of a simulated account.
-func simulated(account string) func(io.Reader) (string, error) {
+// newCredential returns what makes up the credential of a simulated account.
+func newCredential(account string) func(io.Reader) (string, error) {
 	return func(io.Reader) (string, error) { return messenger.SimulatorPrefix + account, nil }
 }
 

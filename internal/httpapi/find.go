@@ -46,8 +46,8 @@ func (f *rawField) UnmarshalJSON(value []byte) error {
 	return nil
 }
 
-// texts returns the fields that are strings, the required one first.
-func (b *findBody) texts() [4]namedField {
+// textFields returns the fields that are strings, the required one first.
+func (b *findBody) textFields() [4]namedField {
 	return [...]namedField{{fieldPhoneNumber, &b.PhoneNumber}, {"status", &b.Status}, {"since", &b.Since}, {"cursor", &b.Cursor}}
 }
 
@@ -65,7 +65,7 @@ func decodeFind(data []byte) (findBody, error) {
 	if err != nil {
 		return findBody{}, err
 	}
-	for i, known := range body.texts() {
+	for i, known := range body.textFields() {
 		if err := known.field.checkType(known.name, i > 0); err != nil {
 			return findBody{}, err
 		}
@@ -85,7 +85,7 @@ func (b *findBody) listQuery(project string) (verification.ListQuery, error) {
 	}
 	query.Phone = number
 	values := url.Values{}
-	for _, known := range b.texts() {
+	for _, known := range b.textFields() {
 		if known.field.given {
 			values.Set(known.name, known.field.value)
 		}

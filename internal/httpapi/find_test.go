@@ -20,8 +20,8 @@ func findRequest(key, body string) request {
 	return r
 }
 
-// find returns the ids of a page of the requests of a number, and its cursor. more are further fields of the body.
-func (w *requestsWorld) find(number, more string) (ids []string, next string) {
+// findRequests returns the ids of a page of the requests of a number, and its cursor. more are further fields of the body.
+func (w *requestsWorld) findRequests(number, more string) (ids []string, next string) {
 	w.t.Helper()
 	a := w.do(findRequest(keyRead, fmt.Sprintf(`{"phoneNumber":%q%s}`, number, more)))
 	w.g.Expect(a.status).To(Equal(http.StatusOK), string(a.body))
@@ -44,7 +44,7 @@ func TestFind_byANumber(t *testing.T) {
 	oldest, _, middle, newest := begin(mexican), begin("+525512345679"), begin(otherForm), begin(mexican)
 	w.do(changeRequest(keyInit, pathCancel, middle))
 	for _, number := range []string{mexican, otherForm, "52 55 1234-5678", "\u202a+52\u00a055\u00a012345678\u202c"} {
-		ids, next := w.find(number, "")
+		ids, next := w.findRequests(number, "")
 		w.g.Expect(ids).To(Equal([]string{newest, middle, oldest}), number)
 		w.g.Expect(next).To(BeEmpty())
 	}
@@ -56,16 +56,16 @@ func TestFind_byANumber(t *testing.T) {
 		`,"status":"VERIFIED"`:                               nil,
 		`,"unknown":1`:                                       {newest, middle, oldest},
 	} {
-		ids, _ := w.find(mexican, more)
+		ids, _ := w.findRequests(mexican, more)
 		w.g.Expect(ids).To(Equal(want), more)
 	}
 	found := w.do(findRequest(keyRead, `{"phoneNumber":"+525512345679"}`))
 	listed := w.do(listRequest(keyRead, "")).fields["requests"].([]any)
 	w.g.Expect(found.fields["requests"]).To(Equal(listed[2:3]), "as the list shows it")
 
-	first, next := w.find(mexican, `,"limit":1`)
-	second, last := w.find(otherForm, `,"limit":1,"cursor":"`+next+`"`)
-	third, end := w.find(mexican, `,"limit":200,"cursor":"`+last+`"`)
+	first, next := w.findRequests(mexican, `,"limit":1`)
+	second, last := w.findRequests(otherForm, `,"limit":1,"cursor":"`+next+`"`)
+	third, end := w.findRequests(mexican, `,"limit":200,"cursor":"`+last+`"`)
 	w.g.Expect([][]string{first, second, third}).To(Equal([][]string{{newest}, {middle}, {oldest}}))
 	w.g.Expect(end).To(BeEmpty())
 	place, err := base64.RawURLEncoding.DecodeString(next)
@@ -127,7 +127,7 @@ func TestFind_showsWhatTheListShows(t *testing.T) {
 func TestFind_isLimitedAsLists(t *testing.T) {
 	w := newRequestsWorld(t)
 	for range minStatusRate * int(statusBurstTime.Seconds()) / readsPerList {
-		w.find("+4915123456789", "")
+		w.findRequests("+4915123456789", "")
 	}
 	before := w.store.calls.Load()
 	w.g.Expect(w.do(findRequest(keyRead, `{"phoneNumber":"+4915123456789"}`)).status).To(Equal(http.StatusTooManyRequests))

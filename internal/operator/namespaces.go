@@ -63,9 +63,9 @@ func (o *Options) newNamespaces(config *rest.Config, log logr.Logger) (*namespac
 	return n, nil
 }
 
-// begin returns the namespaces that the cache may hold, and those that are left out. If none can be read, the cache waits for all.
-func (n *namespaces) begin(ctx context.Context) (cached, left []string) {
-	n.probe(ctx)
+// divideWatched returns the namespaces that the cache may hold, and those that are left out. If none can be read, the cache waits for all.
+func (n *namespaces) divideWatched(ctx context.Context) (cached, left []string) {
+	n.probeAll(ctx)
 	left = n.listUnread()
 	if len(left) == len(n.watched) {
 		left = nil
@@ -74,8 +74,8 @@ func (n *namespaces) begin(ctx context.Context) (cached, left []string) {
 	return n.cached, left
 }
 
-// probe finds the namespaces that cannot be read.
-func (n *namespaces) probe(ctx context.Context) {
+// probeAll finds the namespaces that cannot be read.
+func (n *namespaces) probeAll(ctx context.Context) {
 	former, refused := n.listUnread(), make([]bool, len(n.watched))
 	var group sync.WaitGroup
 	for i, name := range n.watched {
@@ -129,8 +129,8 @@ func (n *namespaces) listKinds(ctx context.Context, namespace string, kinds []cl
 
 func (n *namespaces) listUnread() []string { return *n.unread.Load() }
 
-// describe returns a line for each namespace that cannot be read.
-func (n *namespaces) describe() string {
+// describeUnread returns a line for each namespace that cannot be read.
+func (n *namespaces) describeUnread() string {
 	var lines strings.Builder
 	for _, name := range n.listUnread() {
 		lines.WriteString("\nnamespace " + name + " is not read: " + unreadCause)
@@ -138,9 +138,9 @@ func (n *namespaces) describe() string {
 	return lines.String()
 }
 
-// follow probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
+// followUnread probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
 // namespace that was lost may keep the others from being served; old: the process has run for minUptime.
-func (n *namespaces) follow(ctx context.Context, areBlocked func(ctx context.Context, old bool) bool, end func()) {
+func (n *namespaces) followUnread(ctx context.Context, areBlocked func(ctx context.Context, old bool) bool, end func()) {
 	began := time.Now()
 	ticker := time.NewTicker(n.period)
 	defer ticker.Stop()
@@ -150,7 +150,7 @@ func (n *namespaces) follow(ctx context.Context, areBlocked func(ctx context.Con
 			return
 		case <-ticker.C:
 		}
-		n.probe(ctx)
+		n.probeAll(ctx)
 		old := time.Since(began) >= n.minUptime
 		if n.shouldEnd(areBlocked(ctx, old), old) {
 			n.log.Info("process ends, to read other namespaces when it starts again", "unread", n.listUnread(), "read", n.cached)

@@ -76,7 +76,7 @@ type tenants struct {
 }
 
 // role is config/rbac/role.yaml as the chart installs it in a namespace.
-func (c *tenants) role(namespace string) []client.Object {
+func (c *tenants) newRole(namespace string) []client.Object {
 	c.t.Helper()
 	root, err := repository.Root()
 	c.Expect(err).NotTo(HaveOccurred())
@@ -229,7 +229,7 @@ func TestRun_namespaceThatCannotBeRead(t *testing.T) {
 	})
 	for _, name := range []string{"a", "b"} {
 		c.create(newNamespace(name))
-		c.create(c.role(name)...)
+		c.create(c.newRole(name)...)
 	}
 
 	c.start()
@@ -241,7 +241,7 @@ func TestRun_namespaceThatCannotBeRead(t *testing.T) {
 	c.expectUnread("c")
 	c.expectServed(3, "a", "b")
 
-	c.create(c.role("c")...)
+	c.create(c.newRole("c")...)
 	c.awaitEnd()
 	c.start()
 	c.expectUnread("")
@@ -252,7 +252,7 @@ func TestRun_namespaceThatCannotBeRead(t *testing.T) {
 	c.expectServed(5, "b", "c")
 	c.Expect(c.ended).NotTo(BeClosed(), "the loss alone ends nothing")
 	c.create(newNamespace("a"))
-	c.create(c.role("a")...)
+	c.create(c.newRole("a")...)
 	c.expectUnread("")
 	c.expectServed(6, "a", "b", "c") // its watches go on
 	c.Expect(c.ended).NotTo(BeClosed())
@@ -262,7 +262,7 @@ func TestRun_namespaceThatCannotBeRead(t *testing.T) {
 	c.expectUnread("b")
 	c.expectServed(7, "a", "c")
 	c.create(newNamespace("b"))
-	c.create(c.role("b")...)
+	c.create(c.newRole("b")...)
 	c.awaitEnd()
 	c.start()
 	c.expectUnread("")
@@ -293,7 +293,7 @@ func TestNamespaces_probe(t *testing.T) {
 		{unavailable, []string{}}, {forbidden, []string{"a"}}, {unavailable, []string{"a"}}, {nil, []string{}}, {unavailable, []string{}},
 	} {
 		n.client = &failing{err: step.err}
-		n.probe(t.Context())
+		n.probeAll(t.Context())
 		g.Expect(n.listUnread()).To(Equal(step.unread))
 	}
 }

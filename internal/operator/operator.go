@@ -43,7 +43,7 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("probe namespaces: %w", err)
 	}
-	cached, left := watched.begin(ctx)
+	cached, left := watched.divideWatched(ctx)
 	mgr, err := o.newManager(ctx, config, watched, log)
 	if err != nil {
 		return fmt.Errorf("set up manager: %w", err)
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	defer end()
 	if len(watched.watched) > 0 { // not by the manager, which begins with such work once the cache is filled
 		group.Go(func() {
-			watched.follow(ctx, func(ctx context.Context, old bool) bool {
+			watched.followUnread(ctx, func(ctx context.Context, old bool) bool {
 				return !isFilled(ctx, mgr.GetCache()) || old && controller.IsGatewayUnread()
 			}, end)
 		})

@@ -47,7 +47,7 @@ func (o *Options) addPorts(ctx context.Context, mgr manager.Manager, config *res
 	if err := o.addMetrics(ctx, mgr, config, log.WithName("metrics")); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	readiness := newReadiness(ctx, mgr.GetCache(), watched.describe, log.WithName("probes"))
+	readiness := newReadiness(ctx, mgr.GetCache(), watched.describeUnread, log.WithName("probes"))
 	if err := mgr.Add(readiness); err != nil {
 		return fmt.Errorf("add readiness: %w", err)
 	}

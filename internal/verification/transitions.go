@@ -229,9 +229,9 @@ func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 }
 
 // Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt: it then has one attempt
-// more, as the last one is not counted. If it is due already, an
-// attempt may be under way, and another one follows that; see RecordAttempt. wish identifies the redelivery, which is granted once. It
-// fails with ErrNoEvent for a pending request, and where the event is not wanted.
+// more, as the last one is not counted. If it is due already, an attempt may be under way, and another one follows that; see
+// RecordAttempt. wish identifies the redelivery, which is granted once. It fails with ErrNoEvent for a pending request, and where the
+// event is not wanted.
 func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error {
 	if !r.Phase.Final() || !wanted.Wants(r.Event()) {
 		return ErrNoEvent

@@ -42,7 +42,7 @@ func (s *site) start(w http.ResponseWriter, r *http.Request) {
 		"phoneNumber": number, "assurance": "SESSION", "purpose": "sign-in", "returnURL": s.origin + "/return",
 	})
 	if err != nil || begun.RequestID == "" {
-		show(w, http.StatusBadRequest, begun.text())
+		showMessage(w, http.StatusBadRequest, begun.chooseText())
 		return
 	}
 	s.setSession(w, rand.Text(), session{request: begun.RequestID, typed: number, page: begun.PageURL})
@@ -77,12 +77,12 @@ func (s *site) redeem(w http.ResponseWriter, r *http.Request, id string, own ses
 	}
 	switch {
 	case err != nil:
-		show(w, http.StatusBadGateway, "Try again.")
+		showMessage(w, http.StatusBadGateway, "Try again.")
 	case result.Status == "VERIFIED" && result.Assurance == "session":
 		s.setSession(w, id, session{request: own.request, number: result.PhoneNumber})
 		http.Redirect(w, r, "/me", http.StatusSeeOther)
 	default:
-		show(w, http.StatusUnprocessableEntity, result.text())
+		showMessage(w, http.StatusUnprocessableEntity, result.chooseText())
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *site) redeem(w http.ResponseWriter, r *http.Request, id string, own ses
 func (s *site) ownForms(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Header.Get("Origin") != s.origin {
-			show(w, http.StatusForbidden, "Send this form from "+s.origin+".")
+			showMessage(w, http.StatusForbidden, "Send this form from "+s.origin+".")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -102,12 +102,12 @@ func (s *site) me(w http.ResponseWriter, r *http.Request) {
 	_, own := s.sessionOf(r)
 	switch {
 	case own.number != "":
-		show(w, http.StatusOK, "Verified: "+own.number)
+		showMessage(w, http.StatusOK, "Verified: "+own.number)
 	case own.page != "":
 		way := `<p><a href="` + html.EscapeString(own.page) + `">Verify it</a></p>`
-		showWith(w, http.StatusUnauthorized, "Not verified. Your number: "+own.typed, way)
+		showPage(w, http.StatusUnauthorized, "Not verified. Your number: "+own.typed, way)
 	default:
-		show(w, http.StatusUnauthorized, "Not verified.")
+		showMessage(w, http.StatusUnauthorized, "Not verified.")
 	}
 }
 
@@ -116,10 +116,10 @@ const forms = `<form method="post" action="/start"><label>Phone number <input na
 <form method="post" action="/digits"><label>Digits from the chat
 <input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>`
 
-func show(w http.ResponseWriter, status int, message string) { showWith(w, status, message, "") }
+func showMessage(w http.ResponseWriter, status int, message string) { showPage(w, status, message, "") }
 
-// showWith shows more below the message, which is HTML.
-func showWith(w http.ResponseWriter, status int, message, more string) {
+// showPage shows more below the message, which is HTML.
+func showPage(w http.ResponseWriter, status int, message, more string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "strict-origin") // the address may hold a code; with no-referrer Origin would be null
 	w.WriteHeader(status)
@@ -150,7 +150,7 @@ var texts = map[string]string{
 	"request_expired":      "This has ended. Begin again.",
 }
 
-func (a answer) text() string {
+func (a answer) chooseText() string {
 	return cmp.Or(texts[a.Error.Reason], texts[a.Error.Code], "Try again later.")
 }
 

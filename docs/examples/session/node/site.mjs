@@ -17,7 +17,7 @@ const routes = {
   async 'POST /start'(_, form) {
     const [typed, returnURL] = [form.get('number'), `${origin}/return`]
     const begun = await call('init', { phoneNumber: typed, assurance: 'SESSION', purpose: 'sign-in', returnURL })
-    if (!begun.requestId) return { status: 400, message: text(begun) }
+    if (!begun.requestId) return { status: 400, message: chooseText(begun) }
     // The request is in no form and comes from no URL. /me has the whole number beside the link to the page.
     return { session: { request: begun.requestId, typed, page: begun.pageURL }, location: '/me' }
   },
@@ -35,7 +35,7 @@ async function redeem(session, code) {
   if (result.error?.code === 'already_confirmed') { // by this session, whose answer was lost: no other one knows the request
     result = await call(`status?id=${encodeURIComponent(session.request)}`)
   }
-  if (result.status !== 'VERIFIED' || result.assurance !== 'session') return { status: 422, message: text(result) }
+  if (result.status !== 'VERIFIED' || result.assurance !== 'session') return { status: 422, message: chooseText(result) }
   session.number = result.phoneNumber
   return { location: '/me' }
 }
@@ -49,7 +49,7 @@ const texts = { // what visitors read, by the reason or the code of an error; it
   wrong_code: 'These are not the digits from the chat.',
   request_expired: 'This has ended. Begin again.',
 }
-const text = ({ error }) => texts[error?.reason] ?? texts[error?.code] ?? 'Try again later.'
+const chooseText = ({ error }) => texts[error?.reason] ?? texts[error?.code] ?? 'Try again later.'
 
 // call returns the answer of the API. An exception means that it is not known what became of the call.
 async function call(operation, body) {

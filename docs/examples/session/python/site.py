@@ -33,7 +33,7 @@ TEXTS = {  # what visitors read, by the reason or the code of an error; its mess
 }
 
 
-def text(answer):
+def choose_text(answer):
     error = answer.get("error", {})
     return TEXTS.get(error.get("reason")) or TEXTS.get(error.get("code")) or "Try again later."
 
@@ -58,7 +58,7 @@ class Site(BaseHTTPRequestHandler):
         begun = call("init", {"phoneNumber": typed, "assurance": "SESSION", "purpose": "sign-in",
                               "returnURL": f"{ORIGIN}/return"})
         if "requestId" not in begun:
-            return self.show(400, text(begun))
+            return self.show(400, choose_text(begun))
         # The request is in no form and comes from no URL. /me has the whole number beside the link to the page.
         self.redirect("/me", {"request": begun["requestId"], "typed": typed, "page": begun["pageURL"]})
 
@@ -78,7 +78,7 @@ class Site(BaseHTTPRequestHandler):
             # By this session, whose answer was lost: no other one knows the request.
             result = call("status?id=" + urllib.parse.quote(session["request"]))
         if result.get("status") != "VERIFIED" or result.get("assurance") != "session":
-            return self.show(422, text(result))
+            return self.show(422, choose_text(result))
         session["number"] = result["phoneNumber"]
         self.redirect("/me")
 

@@ -52,8 +52,8 @@ func isAuthentic(rawBody []byte, header http.Header, key []byte) bool {
 	return false
 }
 
-// receive takes an event, and returns the status to answer.
-func (rc *receiver) receive(w http.ResponseWriter, r *http.Request) int {
+// receiveEvent takes an event, and returns the status to answer.
+func (rc *receiver) receiveEvent(w http.ResponseWriter, r *http.Request) int {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) // as it came: the signature is over these bytes
 	if err != nil {
 		return http.StatusBadRequest
@@ -160,7 +160,7 @@ func run() error {
 		}
 	}()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /hooks/phone", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(rc.receive(w, r)) })
+	mux.HandleFunc("POST /hooks/phone", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(rc.receiveEvent(w, r)) })
 	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDRESS"), "127.0.0.1:8000"), Handler: mux, ReadTimeout: 15 * time.Second}
 	return fmt.Errorf("serve: %w", server.ListenAndServe())
 }
