@@ -277,21 +277,21 @@ func (r *receiver) holdAnswers() (held func() int64, release func()) {
 // webhook.SlowStart events: held attempts would leave no slot to the first attempts of others.
 func (r *receiver) failFirst() (stopFailing func()) {
 	var known sync.Map
-	mended := make(chan struct{})
+	repaired := make(chan struct{})
 	r.answerBy(func(w http.ResponseWriter, request *http.Request) {
 		if _, again := known.LoadOrStore(request.Header.Get("Webhook-Id"), true); !again {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
 		select {
-		case <-mended:
+		case <-repaired:
 			w.WriteHeader(http.StatusNoContent)
 		case <-request.Context().Done():
 		}
 	})
 	return sync.OnceFunc(func() {
 		r.answerWith(http.StatusNoContent)
-		close(mended)
+		close(repaired)
 	})
 }
 
