@@ -72,24 +72,24 @@ clean: ## Remove what was built, except the links in bin/kube.
 generate: ## Generate deep copies from api/.
 	$(PROGRESS) 'generating code' $(CONTROLLER_GEN) object $(API_PATHS)
 
+# The chart holds the only copy: Flux leaves symbolic links out of what it takes from Git, and Kustomize refers to folders anywhere.
+CHART_FILES := charts/phoneproof/files
+
 # A role is the sum of the +kubebuilder:rbac markers in some packages: each package says what it takes to run it.
-# Arguments: name of the ClusterRole, file in config/rbac, folders.
+# Arguments: name of the ClusterRole, file in $(CHART_FILES)/rbac, folders.
 role = $(if $(wildcard $(addsuffix /*.go,$(3))),$(PROGRESS) 'generating $(2)' $(CONTROLLER_GEN) rbac:roleName=$(1)$(comma)fileName=$(2) \
-	$(patsubst %,paths=./%,$(3)) output:rbac:dir=config/rbac)
+	$(patsubst %,paths=./%,$(3)) output:rbac:dir=$(CHART_FILES)/rbac)
 
 # What every server takes, and what one takes that keeps requests as objects.
 SERVER := internal/server internal/leader controllers/request controllers/projectstatus controllers/callback
 
 .PHONY: manifests
-manifests: ## Generate the CRDs and the roles in config/, and copy what is in config/ into the chart.
-	$(PROGRESS) 'generating CRDs' $(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=config/crd/bases
-	for crd in config/crd/bases/*.yaml; do awk -f hack/crd.awk $$crd >$$crd.new && mv $$crd.new $$crd; done
+manifests: ## Generate the CRDs and the roles in the chart, to which config/ refers.
+	$(PROGRESS) 'generating CRDs' $(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=$(CHART_FILES)/crds
+	for crd in $(CHART_FILES)/crds/phoneproof.dev_*.yaml; do awk -f hack/crd.awk $$crd >$$crd.new && mv $$crd.new $$crd; done
 	$(call role,phoneproof-operator,role.yaml,controllers/project)
 	$(call role,phoneproof-server-kubernetes,server_kubernetes_role.yaml,$(SERVER) internal/store/kubernetes)
 	$(call role,phoneproof-server-postgresql,server_postgresql_role.yaml,$(SERVER))
-	cp config/crd/bases/*.yaml charts/phoneproof/files/crds/
-	cp $(wildcard config/rbac/*role.yaml) charts/phoneproof/files/rbac/
-	cp config/admission/requests.yaml charts/phoneproof/files/admission/
 
 .PHONY: docs
 docs: reference samples ## Generate what the pages take from the code and from a run.

@@ -85,7 +85,7 @@ var _ = Describe("Samples", func() {
 // accepts them.
 var _ = Describe("Roles", func() {
 	roles := func(pattern string) map[string]rbacv1.ClusterRole {
-		files, err := filepath.Glob("../../config/rbac/" + pattern)
+		files, err := filepath.Glob("../../charts/phoneproof/files/rbac/" + pattern)
 		Expect(err).NotTo(HaveOccurred())
 		out := map[string]rbacv1.ClusterRole{}
 		for _, file := range files {

@@ -67,14 +67,16 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
 		var written, built []string
-		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
-				for _, object := range readObjects(path) {
-					written = append(written, describeObject(&unstructured.Unstructured{Object: object}))
+		for _, dir := range []string{"config", "charts/phoneproof/files/admission", "charts/phoneproof/files/crds", "charts/phoneproof/files/rbac"} {
+			Expect(filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
+					for _, object := range readObjects(path) {
+						written = append(written, describeObject(&unstructured.Unstructured{Object: object}))
+					}
 				}
-			}
-			return err
-		})).To(Succeed())
+				return err
+			})).To(Succeed(), dir)
+		}
 		for _, object := range slices.Concat(operator, samples) {
 			built = append(built, describeObject(object))
 		}

@@ -16,7 +16,7 @@ import (
 // TestMapper_agreesWithTheCRDs compares the mapper, which works without discovery, with the CRDs.
 func TestMapper_agreesWithTheCRDs(t *testing.T) {
 	g := NewWithT(t)
-	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	files, err := filepath.Glob("../../charts/phoneproof/files/crds/phoneproof.dev_*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(2))
 	mapper := v1alpha1.Mapper()

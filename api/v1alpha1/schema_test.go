@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	projectCRD = "../../config/crd/bases/phoneproof.dev_verificationprojects.yaml"
-	requestCRD = "../../config/crd/bases/phoneproof.dev_verificationrequests.yaml"
+	projectCRD = "../../charts/phoneproof/files/crds/phoneproof.dev_verificationprojects.yaml"
+	requestCRD = "../../charts/phoneproof/files/crds/phoneproof.dev_verificationrequests.yaml"
 )
 
 // coreFields are our fields whose content is defined by Kubernetes. We neither

@@ -65,7 +65,7 @@ func manualRequest(namespace, project string) *verifyv1.VerificationRequest {
 	}
 }
 
-// The policies of config/admission on a real API server, with a real operator.
+// The policies of the chart on a real API server, with a real operator.
 var _ = Describe("A manual request", Ordered, func() {
 	var (
 		user   client.Client
@@ -92,7 +92,7 @@ var _ = Describe("A manual request", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
-		content, err := os.ReadFile(filepath.Join(root, "config", "admission", "requests.yaml"))
+		content, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "admission", "requests.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
 			object := &unstructured.Unstructured{}

@@ -173,7 +173,7 @@ var _ = Describe("An operator with a manager", func() {
 		for _, namespace := range watched {
 			bindRole(ctx, namespace, name)
 			for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-				role := manifest(file)
+				role := manifest(roles + file)
 				role.SetKind("Role")
 				role.SetNamespace(namespace)
 				Expect(admin.Create(ctx, role)).To(Succeed())

@@ -65,8 +65,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})).To(Succeed())
 	for _, file := range []string{
-		"service_account.yaml", "role.yaml", "role_binding.yaml", "server_kubernetes_role.yaml", "server_postgresql_role.yaml",
-		"verificationproject_editor_role.yaml",
+		"config/rbac/service_account.yaml", roles + "role.yaml", "config/rbac/role_binding.yaml", roles + "server_kubernetes_role.yaml",
+		roles + "server_postgresql_role.yaml", roles + "verificationproject_editor_role.yaml",
 	} {
 		Expect(admin.Create(ctx, manifest(file))).To(Succeed(), file)
 	}
@@ -74,12 +74,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	awaitRights(ctx, operator, operatorNamespace, Not(BeEmpty()))
 })
 
-// manifest reads an object of config/rbac.
+const roles = "charts/phoneproof/files/rbac/"
+
+// manifest reads an object of the repository.
 func manifest(file string) *unstructured.Unstructured {
 	GinkgoHelper()
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
-	content, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+	content, err := os.ReadFile(filepath.Join(root, file))
 	Expect(err).NotTo(HaveOccurred())
 	var u unstructured.Unstructured
 	Expect(yaml.Unmarshal(content, &u.Object)).To(Succeed())
@@ -102,7 +104,7 @@ func asAccount(ctx context.Context, namespace, name string) *rest.Config {
 func bindRole(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	role := &rbacv1.Role{}
-	content, err := manifest("role.yaml").MarshalJSON()
+	content, err := manifest(roles + "role.yaml").MarshalJSON()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(yaml.Unmarshal(content, role)).To(Succeed())
 	for _, object := range []client.Object{

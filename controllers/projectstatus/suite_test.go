@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	// The smaller of the two roles: conditions are written with either store.
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_postgresql_role.yaml"))
+	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_postgresql_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.ClusterRole{}
 	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())

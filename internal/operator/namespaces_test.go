@@ -75,14 +75,14 @@ type tenants struct {
 	log         bytes.Buffer
 }
 
-// role is config/rbac/role.yaml as the chart installs it in a namespace.
+// newRole returns the roles of the chart as it installs them in a namespace.
 func (c *tenants) newRole(namespace string) []client.Object {
 	c.t.Helper()
 	root, err := repository.Root()
 	c.Expect(err).NotTo(HaveOccurred())
 	var objects []client.Object
 	for _, file := range []string{"role.yaml", "server_kubernetes_role.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+		content, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
 		c.Expect(err).NotTo(HaveOccurred())
 		role := &rbacv1.Role{}
 		c.Expect(yaml.Unmarshal(content, role)).To(Succeed())

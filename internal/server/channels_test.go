@@ -61,7 +61,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 
 // TestPrepareMessage_fits has the longest prepared texts of each language: the status of a manual request has room for them.
 func TestPrepareMessage_fits(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "phoneproof.dev_verificationrequests.yaml"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "charts", "phoneproof", "files", "crds", "phoneproof.dev_verificationrequests.yaml"))
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
 	var crd apiextensionsv1.CustomResourceDefinition

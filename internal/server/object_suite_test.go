@@ -107,7 +107,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
+	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_kubernetes_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	granted := &rbacv1.ClusterRole{}
 	Expect(yaml.UnmarshalStrict(manifest, granted)).To(Succeed())

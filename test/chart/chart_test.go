@@ -87,13 +87,13 @@ var _ = Describe("Chart", func() {
 		Expect(warnings.all()).To(ContainElement(ContainSubstring("PodSecurity")))
 	})
 
-	It("gives the roles the rules of config/", func(ctx context.Context) {
+	It("gives the roles the rules of files/rbac", func(ctx context.Context) {
 		objects := rendered(ctx, "charts/phoneproof/ci/default-values.yaml")
 		for file, name := range map[string]string{
 			"role.yaml": "phoneproof-operator", "server_kubernetes_role.yaml": "phoneproof-server-kubernetes",
 			"server_postgresql_role.yaml": "phoneproof-server-postgresql",
 		} {
-			content, err := os.ReadFile(filepath.Join(root, "config/rbac", file))
+			content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/files/rbac", file))
 			Expect(err).NotTo(HaveOccurred())
 			var want rbacv1.ClusterRole
 			Expect(yaml.UnmarshalStrict(content, &want)).To(Succeed())

@@ -24,7 +24,7 @@ const processTimeout = 5 * time.Minute
 
 // Options configure a control plane; the zero value has the project's CRDs.
 type Options struct {
-	// WithoutCRDs leaves out the CRDs in config/crd/bases.
+	// WithoutCRDs leaves out the CRDs of the chart.
 	WithoutCRDs bool
 	// CRDPaths are files or folders with additional CRDs, such as those of an optional API.
 	CRDPaths []string
@@ -85,7 +85,7 @@ func Start(o Options) (*ControlPlane, error) {
 func newEnvironment(o Options, root, binaries string) *envtest.Environment {
 	paths := o.CRDPaths
 	if !o.WithoutCRDs {
-		paths = append([]string{filepath.Join(root, "config", "crd", "bases")}, paths...)
+		paths = append([]string{filepath.Join(root, "charts", "phoneproof", "files", "crds")}, paths...)
 	}
 	return &envtest.Environment{
 		BinaryAssetsDirectory:    binaries,

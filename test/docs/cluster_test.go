@@ -191,12 +191,14 @@ func warnsOfRequest(t *testing.T, r *reader, b block) {
 	g.Expect(strings.Fields(r.run(t, command+" 2>&1"))).To(Equal(strings.Fields(shown)))
 }
 
-// copyConfig copies the folder config into the reader's folder.
+// copyConfig copies the folder config, and what it refers to, into the reader's folder.
 func (r *reader) copyConfig(t *testing.T) {
 	t.Helper()
 	config := filepath.Join(r.dir, "config")
 	if _, err := os.Stat(config); err != nil {
-		NewWithT(t).Expect(os.CopyFS(config, os.DirFS(filepath.Join(root, "config")))).To(Succeed())
+		for _, folder := range []string{"config", "charts/phoneproof/files"} {
+			NewWithT(t).Expect(os.CopyFS(filepath.Join(r.dir, folder), os.DirFS(filepath.Join(root, folder)))).To(Succeed())
+		}
 	}
 }
 

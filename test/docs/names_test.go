@@ -29,7 +29,7 @@ func TestPages_nameWhatExists(t *testing.T) {
 	}{
 		{regexp.MustCompile("conditions?\\s+`([A-Za-z]+)`"), collectMatches(t, map[string]bool{}, "api", `\tCondition\w+ = "(\w+)"`)},
 		{regexp.MustCompile("`([A-Z][A-Za-z]+)(?:=|`\\s+(?:is\\s+)?)(?:True|False|Unknown)\\b"), collectMatches(t, map[string]bool{}, "api", `\tCondition\w+ = "(\w+)"`)},
-		{regexp.MustCompile("column\\s+`([A-Za-z ]+)`"), collectMatches(t, map[string]bool{}, "config/crd", `jsonPath: \S+\n +name: ([A-Za-z ]+)`)},
+		{regexp.MustCompile("column\\s+`([A-Za-z ]+)`"), collectMatches(t, map[string]bool{}, "charts/phoneproof/files/crds", `jsonPath: \S+\n +name: ([A-Za-z ]+)`)},
 		{regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z][a-z]*)+)[`=]"), words},
 		{regexp.MustCompile(`\b(phoneproof_[a-z0-9_]+[a-z0-9])`), words},
 	}

@@ -144,12 +144,12 @@ func (s *shop) tokenFor(ctx context.Context, account string) string {
 	return token.Status.Token
 }
 
-// bindInCluster binds a ServiceAccount to a ClusterRole of config/rbac, like an installation.
+// bindInCluster binds a ServiceAccount to a ClusterRole of the chart, like an installation.
 func (s *shop) bindInCluster(ctx context.Context, file, account string) {
 	GinkgoHelper()
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
 	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.ClusterRole{}
 	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())

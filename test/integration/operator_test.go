@@ -113,12 +113,12 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 	return r
 }
 
-// createRole creates a role of config/rbac as a Role of the shop's namespace, like an installation for some namespaces.
+// createRole creates a role of the chart as a Role of the shop's namespace, like an installation for some namespaces.
 func (s *shop) createRole(ctx context.Context, file string) string {
 	GinkgoHelper()
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
 	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.Role{}
 	Expect(yaml.Unmarshal(manifest, role)).To(Succeed())

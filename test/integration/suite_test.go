@@ -150,7 +150,7 @@ func (c *cluster) createRoles(ctx context.Context) {
 	root, err := repository.Root()
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-		manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+		manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
 		Expect(err).NotTo(HaveOccurred())
 		role := &rbacv1.ClusterRole{}
 		Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())

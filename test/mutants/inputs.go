@@ -23,7 +23,7 @@ type inputs struct {
 }
 
 // commonInputs are read by suites of any package.
-var commonInputs = []string{"go.mod", "go.sum", "config", "api"}
+var commonInputs = []string{"go.mod", "go.sum", "charts/phoneproof/files", "config", "api"}
 
 // listInputs lists, by the go command, what the packages of suites import.
 func listInputs(ctx context.Context, root string, packages []string) (*inputs, error) {

@@ -58,7 +58,7 @@ func (s *System) startPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
+	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_kubernetes_role.yaml"))
 	if err != nil {
 		return err
 	}

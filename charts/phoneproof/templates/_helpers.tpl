@@ -79,7 +79,7 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- toJson $names -}}
 {{- end -}}
 
-{{/* The rules of a role that config/ holds; the file is a copy that "make manifests" keeps equal. */}}
+{{/* The rules of a role; config/rbac refers to the same file. */}}
 {{- define "phoneproof.rules" -}}
 {{- toYaml (.Files.Get (printf "files/rbac/%s.yaml" .role) | fromYaml).rules -}}
 {{- end -}}

@@ -56,8 +56,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(plane.Stop)
 	admin, err = client.NewWithWatch(plane.Config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
-	for _, file := range []string{"role.yaml", "role_binding.yaml", "server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
+	for _, file := range []string{
+		"config/rbac/role_binding.yaml", "charts/phoneproof/files/rbac/role.yaml",
+		"charts/phoneproof/files/rbac/server_kubernetes_role.yaml", "charts/phoneproof/files/rbac/server_postgresql_role.yaml",
+	} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", file))
 		Expect(err).NotTo(HaveOccurred())
 		var object unstructured.Unstructured
 		Expect(yaml.Unmarshal(content, &object.Object)).To(Succeed())

@@ -562,7 +562,7 @@ var _ = Describe("A store whose kind is deleted", Serial, func() {
 		settle(ctx, s)
 		root, err := repository.Root()
 		Expect(err).NotTo(HaveOccurred())
-		kinds := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}}
+		kinds := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "charts", "phoneproof", "files", "crds")}}
 		Expect(envtest.UninstallCRDs(plane.Config, kinds)).To(Succeed())
 		install := func() error { // it fails until what was deleted is gone
 			_, err := envtest.InstallCRDs(plane.Config, kinds)
