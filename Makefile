@@ -99,11 +99,14 @@ samples: envtest-assets ## Run the commands of README.md, and replace the sample
 	$(CLOCK) samples go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
 
 .PHONY: reference
-reference: ## Generate the API reference, docs/reference/api.md, and the chart's README.md.
-	mkdir -p docs/reference
-	$(PROGRESS) 'generating docs/reference' $(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
-		--output-path=docs/reference/api.md --log-level=ERROR
+reference: api-reference ## Generate the API reference, and the chart's README.md.
 	$(PROGRESS) 'generating the README of the chart' $(TOOL) helm-docs --chart-search-root=charts --sort-values-order=file --log-level=error
+
+.PHONY: api-reference
+api-reference: ## Generate the list of all fields that a release has, bin/api-reference.md.
+	@mkdir -p bin
+	$(PROGRESS) 'generating bin/api-reference.md' $(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
+		--output-path=bin/api-reference.md --log-level=ERROR
 
 ##@ Check
 
@@ -208,10 +211,6 @@ bench: envtest-assets postgres-assets ## Measure this machine's PhoneProof besid
 bench-peers: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside otpgateway with Redis (ROUNDS, SECONDS), which it builds and installs.
 	@hack/peer-assets.sh bin/peers
 	$(CLOCK) bench go run ./test/bench -figures=peers -peers=bin/peers -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/peers
-
-.PHONY: bench-table
-bench-table: ## Put the table of the last make bench into docs/performance.md.
-	sed -i -e '/^<!-- bench -->/,/^<!-- end -->/{//!d}' -e '/^<!-- bench -->/r /dev/stdin' docs/performance.md < <(echo; cat bin/bench.md; echo)
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks for BENCHTIME (1s) each.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds a release into bin/release/VERSION: archives of the programs for each platform with an SBOM beside each, one image for
-# several architectures as an OCI archive, the chart, install.yaml, release notes and SHA256SUMS. Every time in it is the commit's
-# and nothing says where it was built, so the same commit and Go give the same bytes. `make release VERSION=v0.1.0` runs it.
+# several architectures as an OCI archive, the chart, install.yaml, the API reference, release notes and SHA256SUMS. Every time in it
+# is the commit's and nothing says where it was built, so the same commit and Go give the same bytes. `make release VERSION=v0.1.0`
+# runs it.
 #
 #	VERSION=v0.1.0        the tag of this commit
 #	UNTAGGED=1            any commit, with the notes of Unreleased where the version has no section: to try it out
@@ -219,6 +220,8 @@ main() {
 	build_image
 	build_chart
 	write_manifest
+	make --no-print-directory api-reference
+	cp bin/api-reference.md "$out"
 	fill_krew
 	(cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS)
 	sign
