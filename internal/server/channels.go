@@ -12,7 +12,6 @@ import (
 	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/callback"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
-	"github.com/phoneproof/phoneproof/internal/conversion"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
@@ -81,13 +80,11 @@ type countedStore interface {
 // newService returns the verification service of a store, with metrics.
 func (s *server) newService(store countedStore) (*verification.Service, error) {
 	service := verification.NewService(s.project, store)
-	conversionMetrics, err := conversion.New(conversion.Options{
-		Registerer: s.registry, Store: store, Clock: s.dependencies.Clock, Log: s.log.WithName("metrics"),
-	})
+	observer, err := newConversions(s.registry, store, s.dependencies.Clock, s.log.WithName("metrics"))
 	if err != nil {
 		return nil, fmt.Errorf("register conversion metrics: %w", err)
 	}
-	service.Observer = conversionMetrics
+	service.Observer = observer
 	return service, nil
 }
 

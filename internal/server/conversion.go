@@ -1,9 +1,4 @@
-// Package conversion measures what becomes of verifications: how many are started and verified, how long that takes, and how
-// many requests are stored.
-//
-// The invariant: every series exists from the start, but for the gauge of stored requests, which is absent while the store does
-// not answer. No label depends on what a client or a user sends.
-package conversion
+package server
 
 import (
 	"context"
@@ -28,9 +23,13 @@ const (
 	countTimeout = 2 * time.Second
 )
 
-// Metrics implement verification.Observer, and prometheus.Collector for the requests that a store holds.
-type Metrics struct {
-	methods map[verification.Method]method
+// conversions measures what becomes of verifications: how many are started and verified, how long that takes, and how many requests
+// are stored. It implements verification.Observer, and prometheus.Collector for the requests that a store holds.
+//
+// The invariant: every series exists from the start, but for the gauge of stored requests, which is absent while the store does
+// not answer. No label depends on what a client or a user sends.
+type conversions struct {
+	methods map[verification.Method]methodSeries
 	steps   map[verification.SessionStep]prometheus.Counter
 	tests   map[testnumbers.Outcome]prometheus.Counter
 	store   verification.Counter
@@ -43,10 +42,10 @@ type Metrics struct {
 	next   time.Time // when to count again
 }
 
-var _ verification.Observer = (*Metrics)(nil)
+var _ verification.Observer = (*conversions)(nil)
 
-// method holds the series of a method, looked up once.
-type method struct {
+// methodSeries holds the series of a method, looked up once.
+type methodSeries struct {
 	started  prometheus.Counter
 	duration prometheus.Observer
 }
@@ -55,17 +54,10 @@ var storedDescription = prometheus.NewDesc("phoneproof_stored_requests",
 	"Stored requests, by what they wait for: pending, undelivered or finished. PostgreSQL counts up to 10,000 of each. "+
 		"Every replica reports the same requests.", []string{"state"}, nil)
 
-// Options are what New needs. All of them are required.
-type Options struct {
-	Registerer prometheus.Registerer
-	Store      verification.Counter
-	// Clock is the machine's, by which counts age. The store clock can jump.
-	Clock clock.PassiveClock
-	Log   logr.Logger
-}
-
-// New registers the metrics.
-func New(o Options) (*Metrics, error) {
+// newConversions registers the metrics. Counts age by the machine's clock: the store clock can jump.
+func newConversions(
+	registerer prometheus.Registerer, store verification.Counter, machine clock.PassiveClock, log logr.Logger,
+) (*conversions, error) {
 	started := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "phoneproof_verifications_started_total",
 		Help: "Verifications that this replica started, by init or by completing a manual request, by method. " +
@@ -87,13 +79,13 @@ func New(o Options) (*Metrics, error) {
 		Name: "phoneproof_test_requests_total",
 		Help: "Requests of test keys that this replica stored, by the outcome of their number. No other metric of verifications counts them.",
 	}, []string{"outcome"})
-	m := &Metrics{
-		methods: map[verification.Method]method{}, steps: map[verification.SessionStep]prometheus.Counter{},
+	m := &conversions{
+		methods: map[verification.Method]methodSeries{}, steps: map[verification.SessionStep]prometheus.Counter{},
 		tests: map[testnumbers.Outcome]prometheus.Counter{},
-		store: o.Store, clock: o.Clock, log: o.Log,
+		store: store, clock: machine, log: log,
 	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
-		m.methods[name] = method{started.WithLabelValues(string(name)), duration.WithLabelValues(string(name))}
+		m.methods[name] = methodSeries{started.WithLabelValues(string(name)), duration.WithLabelValues(string(name))}
 	}
 	for _, step := range verification.SessionSteps() {
 		m.steps[step] = steps.WithLabelValues(string(step))
@@ -102,7 +94,7 @@ func New(o Options) (*Metrics, error) {
 		m.tests[entry.Outcome] = tests.WithLabelValues(string(entry.Outcome))
 	}
 	for _, collector := range []prometheus.Collector{started, duration, steps, tests, m} {
-		if err := o.Registerer.Register(collector); err != nil {
+		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("register metrics of verifications: %w", err)
 		}
 	}
@@ -110,38 +102,38 @@ func New(o Options) (*Metrics, error) {
 }
 
 // Started implements verification.Observer.
-func (m *Metrics) Started(name verification.Method) {
+func (m *conversions) Started(name verification.Method) {
 	if series, known := m.methods[name]; known {
 		series.started.Inc()
 	}
 }
 
 // Verified implements verification.Observer.
-func (m *Metrics) Verified(name verification.Method, took time.Duration) {
+func (m *conversions) Verified(name verification.Method, took time.Duration) {
 	if series, known := m.methods[name]; known {
 		series.duration.Observe(took.Seconds())
 	}
 }
 
 // SessionStep implements verification.Observer.
-func (m *Metrics) SessionStep(step verification.SessionStep) {
+func (m *conversions) SessionStep(step verification.SessionStep) {
 	if counter, known := m.steps[step]; known {
 		counter.Inc()
 	}
 }
 
 // TestStarted implements verification.Observer.
-func (m *Metrics) TestStarted(outcome testnumbers.Outcome) {
+func (m *conversions) TestStarted(outcome testnumbers.Outcome) {
 	if counter, known := m.tests[outcome]; known {
 		counter.Inc()
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (m *Metrics) Describe(out chan<- *prometheus.Desc) { out <- storedDescription }
+func (m *conversions) Describe(out chan<- *prometheus.Desc) { out <- storedDescription }
 
 // Collect implements prometheus.Collector. While the store does not answer there are no samples.
-func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+func (m *conversions) Collect(out chan<- prometheus.Metric) {
 	stored, known := m.count()
 	if !known {
 		return
@@ -152,7 +144,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // count returns the last count, or a new one if that is too old.
-func (m *Metrics) count() (stored verification.Stored, known bool) {
+func (m *conversions) count() (stored verification.Stored, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clock.Now().Before(m.next) {

@@ -1,4 +1,4 @@
-package conversion
+package server
 
 import (
 	"context"
@@ -35,13 +35,13 @@ func (c *counter) Activity(context.Context, verification.Method, time.Time) (ver
 	return verification.Activity{}, c.err
 }
 
-// TestMetrics_storedRequests asks the store once in a while, however often metrics are scraped, and tells nothing old.
-func TestMetrics_storedRequests(t *testing.T) {
+// TestConversions_storedRequests asks the store once in a while, however often metrics are scraped, and tells nothing old.
+func TestConversions_storedRequests(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	store := &counter{stored: verification.Stored{Pending: 3, Undelivered: 2, Finished: 1}}
 	registry := prometheus.NewRegistry()
-	_, err := New(Options{Registerer: registry, Store: store, Clock: clock, Log: logr.Discard()})
+	_, err := newConversions(registry, store, clock, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	for range 3 {
 		g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -67,13 +67,13 @@ phoneproof_stored_requests{state="undelivered"} 2
 	g.Expect(store.asked).To(Equal(3))
 }
 
-// TestMetrics_countsEachVerificationOnce: a retry of init starts nothing, and a copy of a message verifies nothing.
-func TestMetrics_countsEachVerificationOnce(t *testing.T) {
+// TestConversions_countsEachVerificationOnce: a retry of init starts nothing, and a copy of a message verifies nothing.
+func TestConversions_countsEachVerificationOnce(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	store := memory.NewBackend(memory.Options{Clock: clock}).Open("shop/acme")
 	registry := prometheus.NewRegistry()
-	metrics, err := New(Options{Registerer: registry, Store: store, Clock: clock, Log: logr.Discard()})
+	metrics, err := newConversions(registry, store, clock, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	service := verification.NewService(verification.NewCodeSpace("shop/acme"), store)
 	service.Observer = metrics
