@@ -21,7 +21,6 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
-	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -43,7 +42,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 	g := NewWithT(t)
 	machine := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	s := &server{
-		dependencies: Dependencies{Clock: machine}, registry: prometheus.NewRegistry(), clock: storeclock.New(machine, logr.Discard()),
+		dependencies: Dependencies{Clock: machine}, registry: prometheus.NewRegistry(), clock: newStoreClock(machine, logr.Discard()),
 	}
 	store := &countingStore{Store: memory.NewBackend(memory.Options{Clock: machine}).Open("shop/acme")}
 	_, err := s.newService(store)
@@ -53,7 +52,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 		calls         int
 	}{{0, 0, 1}, {time.Hour, 0, 1}, {-time.Hour, 0, 1}, {-time.Hour, time.Minute, 2}, {0, time.Minute, 3}} {
 		machine.Step(row.passed)
-		s.clock.BeginMeasurement()(machine.Now().Add(row.ahead), 0)
+		s.clock.beginMeasurement()(machine.Now().Add(row.ahead), 0)
 		g.Expect(testutil.GatherAndCount(s.registry, "phoneproof_stored_requests")).To(Equal(3))
 		g.Expect(store.calls).To(Equal(row.calls), "%v", row)
 	}

@@ -117,7 +117,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 		return nil, fmt.Errorf("--mounted-secrets: %w", err)
 	}
 	if s.options.Store == StoreKubernetes {
-		config.Wrap(s.clock.RoundTripper) // applies to every client: each response carries the server's time
+		config.Wrap(s.clock.wrapTransport) // applies to every client: each response carries the server's time
 	}
 	source, err := newObject(config, key, s.options.SecretsDir, mounted, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {

@@ -137,11 +137,6 @@ func (c *calls) all() []*http.Request {
 	return append([]*http.Request(nil), c.made...)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip makes the function an http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // watchedProject is a project in its own namespace, and the Object that watches it.
 type watchedProject struct {
 	*object

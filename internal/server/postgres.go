@@ -19,7 +19,7 @@ import (
 // openDatabase returns the PostgreSQL store of the project, at the address in the settings.
 func (s *server) openDatabase() (*postgres.Store, error) {
 	store, err := postgres.New(postgres.Options{
-		Project: s.project.Name(), Log: s.log.WithName("store"), Registerer: s.registry, Clock: s.clock,
+		Project: s.project.Name(), Log: s.log.WithName("store"), Registerer: s.registry, MeasureTime: s.clock.beginMeasurement,
 		Address: func() postgres.Address { return addressOf(s.current()) },
 	})
 	if err != nil {

@@ -31,7 +31,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
-	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/version"
 	"github.com/phoneproof/phoneproof/internal/webhook"
@@ -79,7 +78,7 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 	d = d.withDefaults()
 	s := &server{
 		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
-		clock: storeclock.New(d.Clock, d.Log.WithName("clock")),
+		clock: newStoreClock(d.Clock, d.Log.WithName("clock")),
 	}
 	if d.RequestLog != nil {
 		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
@@ -123,7 +122,7 @@ type server struct {
 	registry     *prometheus.Registry
 	log          logr.Logger
 	requests     slog.Handler // receives request records; nil for none
-	clock        *storeclock.Clock
+	clock        *storeClock
 }
 
 // settingsSource provides settings.

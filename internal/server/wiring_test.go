@@ -22,7 +22,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
-	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
@@ -61,9 +60,9 @@ func newTestServer(t *testing.T) *testServer {
 			},
 		},
 		project: verification.NewCodeSpace("shop/acme"), current: func() *settings.Settings { return current },
-		registry: prometheus.NewRegistry(), clock: storeclock.New(w.machine, logr.Discard()),
+		registry: prometheus.NewRegistry(), clock: newStoreClock(w.machine, logr.Discard()),
 	}
-	w.clock.BeginMeasurement()(w.machine.Now().Add(time.Hour), 0)
+	w.clock.beginMeasurement()(w.machine.Now().Add(time.Hour), 0)
 	w.store = memory.NewBackend(memory.Options{Clock: w.clock}).Open("shop/acme")
 	return w
 }

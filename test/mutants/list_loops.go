@@ -69,13 +69,13 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "store-clock-unheeded", Promise: "adr 13: the time is the store's",
-		Symbol: "storeclock.(*Clock).Now", Old: "c.Clock.Now().Add(c.Offset())", New: "c.Clock.Now()",
-		Suite: "clock", Test: "TestClock",
+		Symbol: "server.(*storeClock).Now", Old: "c.Clock.Now().Add(c.Offset())", New: "c.Clock.Now()",
+		Suite: "server", Test: "TestStoreClock",
 	},
 	{
 		Name: "clock-tolerance-ten-times-as-wide", Promise: "adr 13: the time is the store's",
-		Symbol: "storeclock.Tolerance", Old: "= time.Second", New: "= 10 * time.Second",
-		Suite: "clock", Test: "TestClock|TestRoundTripper",
+		Symbol: "server.clockTolerance", Old: "= time.Second", New: "= 10 * time.Second",
+		Suite: "server", Test: "TestStoreClock",
 	},
 	{
 		Name: "sent-by-what-was-remembered", Promise: "adr 6: a live read before sending",

@@ -24,7 +24,6 @@ var suites = map[string]Suite{
 	"page view":     {Package: "./internal/page/view"},
 	"health":        {Package: "./internal/health"},
 	"settings":      {Package: "./internal/settings"},
-	"clock":         {Package: "./internal/storeclock", CI: true},
 	"lease":         {Package: "./internal/leader"},
 	"requests":      {Package: "./controllers/request"},
 	"terms":         {Package: "./controllers"},

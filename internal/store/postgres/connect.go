@@ -118,7 +118,7 @@ func (s *Store) checkConnection(ctx context.Context) error {
 
 // readDatabaseTime records the database's time in the store clock. An answer also shows that the database is alive.
 func (s *Store) readDatabaseTime(ctx context.Context, pool *pgxpool.Pool) error {
-	finish := s.options.Clock.BeginMeasurement()
+	finish := s.options.MeasureTime()
 	var now time.Time
 	if err := pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
 		return fmt.Errorf("read the time: %w", err)

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -27,8 +26,8 @@ type Options struct {
 	// Address returns the address of the database. A change takes effect within a second.
 	Address func() Address
 	Log     logr.Logger
-	// Clock receives measurements of the database's time; may be nil.
-	Clock *storeclock.Clock
+	// MeasureTime begins a measurement of the database's time: what it returns takes the answer. It may be nil.
+	MeasureTime func() (told func(at time.Time, resolution time.Duration))
 	// Registerer registers the store's metrics; may be nil.
 	Registerer prometheus.Registerer
 }
@@ -62,6 +61,9 @@ var (
 
 // New returns a store that is not connected yet.
 func New(o Options) (*Store, error) {
+	if o.MeasureTime == nil {
+		o.MeasureTime = func() func(time.Time, time.Duration) { return func(time.Time, time.Duration) {} }
+	}
 	s := &Store{options: o, due: make(chan struct{}, 1)}
 	var err error
 	if s.metrics, err = newMetrics(s, o.Registerer); err != nil {

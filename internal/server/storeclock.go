@@ -1,10 +1,4 @@
-// Package storeclock keeps the store clock: the time that all replicas of a project use, whatever the clocks of their machines
-// show. A machine that is an hour ahead would otherwise expire what others have just begun, and
-// one that is behind would leave due events lying.
-//
-// The invariant: after an answer of the store, Now is within Tolerance of the store's time, as far as an answer that took
-// a while can tell.
-package storeclock
+package server
 
 import (
 	"net/http"
@@ -15,12 +9,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Tolerance is the largest clock difference that is ignored. It is far less than what separates
+// clockTolerance is the largest clock difference that is ignored. It is far less than what separates
 // the end of a request's time from its expiry, and far more than what clocks that are kept right differ by.
-const Tolerance = time.Second
+const clockTolerance = time.Second
 
-// Clock returns the store's time. Its timers are the machine's: how long something takes is the same everywhere.
-type Clock struct {
+// storeClock is the time that all replicas of a project use, whatever the clocks of their machines show. A machine that is an hour
+// ahead would otherwise expire what others have just begun, and one that is behind would leave due events lying. Its timers are the
+// machine's: how long something takes is the same everywhere.
+//
+// The invariant: after an answer of the store, Now is within clockTolerance of the store's time, as far as an answer that took
+// a while can tell.
+type storeClock struct {
 	clock.Clock
 
 	log      logr.Logger
@@ -28,24 +27,23 @@ type Clock struct {
 	loggedAt atomic.Int64 // when the offset was logged last
 }
 
-// New returns a clock that is the machine's until the store's time is known.
-func New(machine clock.Clock, log logr.Logger) *Clock { return &Clock{Clock: machine, log: log} }
+// newStoreClock returns a clock that is the machine's until the store's time is known.
+func newStoreClock(machine clock.Clock, log logr.Logger) *storeClock {
+	return &storeClock{Clock: machine, log: log}
+}
 
 // Now returns the store's time.
-func (c *Clock) Now() time.Time { return c.Clock.Now().Add(c.Offset()) }
+func (c *storeClock) Now() time.Time { return c.Clock.Now().Add(c.Offset()) }
 
 // Since returns how much of the store's time has passed since t.
-func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // Offset is what has to be added to the machine's time; zero while that is right.
-func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+func (c *storeClock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 
-// BeginMeasurement notes that the store is asked, and returns what takes the time that its answer tells, which is the store's own up to
-// resolution later. It may be called on a nil clock, for stores whose time is not needed.
-func (c *Clock) BeginMeasurement() (told func(at time.Time, resolution time.Duration)) {
-	if c == nil {
-		return func(time.Time, time.Duration) {}
-	}
+// beginMeasurement notes that the store is asked, and returns what takes the time that its answer tells, which is the store's own up to
+// resolution later.
+func (c *storeClock) beginMeasurement() (told func(at time.Time, resolution time.Duration)) {
 	asked := c.Clock.Now()
 	return func(at time.Time, resolution time.Duration) {
 		// The store looked at its clock at some moment between the question and the answer.
@@ -54,8 +52,10 @@ func (c *Clock) BeginMeasurement() (told func(at time.Time, resolution time.Dura
 }
 
 // updateOffset takes the bounds that an answer sets to the offset. One that took long says little, and changes nothing.
-func (c *Clock) updateOffset(least, most time.Duration) {
-	fits := func(offset time.Duration) bool { return least-Tolerance <= offset && offset <= most+Tolerance }
+func (c *storeClock) updateOffset(least, most time.Duration) {
+	fits := func(offset time.Duration) bool {
+		return least-clockTolerance <= offset && offset <= most+clockTolerance
+	}
 	before := c.Offset()
 	switch {
 	case least > most: // the machine's clock was set back meanwhile: the next answer will tell
@@ -73,7 +73,7 @@ func (c *Clock) updateOffset(least, most time.Duration) {
 }
 
 // logOffset logs a changed offset, at most once a minute: two servers behind one address may differ for ever.
-func (c *Clock) logOffset(offset time.Duration) {
+func (c *storeClock) logOffset(offset time.Duration) {
 	now := c.Clock.Now().UnixNano()
 	last := c.loggedAt.Load()
 	if since := time.Duration(now - last); since.Abs() < time.Minute || !c.loggedAt.CompareAndSwap(last, now) {
@@ -82,10 +82,10 @@ func (c *Clock) logOffset(offset time.Duration) {
 	c.log.Info("the machine's clock differs from the store's, which counts", "offset", offset.Round(time.Second).String())
 }
 
-// RoundTripper returns a transport that takes the store's time from the Date of every answer.
-func (c *Clock) RoundTripper(next http.RoundTripper) http.RoundTripper {
+// wrapTransport returns a transport that takes the store's time from the Date of every answer.
+func (c *storeClock) wrapTransport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		told := c.BeginMeasurement()
+		told := c.beginMeasurement()
 		response, err := next.RoundTrip(r)
 		if err != nil {
 			return nil, err

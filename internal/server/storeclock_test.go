@@ -1,4 +1,4 @@
-package storeclock
+package server
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func TestClock(t *testing.T) {
+func TestStoreClock(t *testing.T) {
 	type word struct {
 		ahead      time.Duration // what the answer tells, from the machine's time when it was asked
 		took       time.Duration
@@ -37,10 +37,10 @@ func TestClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			machine := clocktesting.NewFakeClock(noon)
-			c := New(machine, funcr.New(func(string, string) {}, funcr.Options{}))
+			c := newStoreClock(machine, funcr.New(func(string, string) {}, funcr.Options{}))
 			for _, w := range words {
 				asked := machine.Now()
-				told := c.BeginMeasurement()
+				told := c.beginMeasurement()
 				machine.SetTime(asked.Add(w.took))
 				told(asked.Add(w.ahead), w.resolution)
 				g.Expect(c.Offset()).To(Equal(w.want))
@@ -51,29 +51,24 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestClock_ofNobody(t *testing.T) {
-	var c *Clock
-	NewWithT(t).Expect(func() { c.BeginMeasurement()(noon, 0) }).NotTo(Panic())
-}
-
-func TestClock_logsOnceAMinute(t *testing.T) {
+func TestStoreClock_logsOnceAMinute(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
 	machine := clocktesting.NewFakeClock(noon)
-	c := New(machine, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	c := newStoreClock(machine, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	for i := range 10 {
-		c.BeginMeasurement()(machine.Now().Add(time.Duration(i+1)*time.Hour), 0)
+		c.beginMeasurement()(machine.Now().Add(time.Duration(i+1)*time.Hour), 0)
 	}
 	g.Expect(lines).To(ConsistOf(ContainSubstring(`"offset"="1h0m0s"`)))
 	machine.Step(time.Minute)
-	c.BeginMeasurement()(machine.Now(), 0)
+	c.beginMeasurement()(machine.Now(), 0)
 	g.Expect(lines).To(HaveLen(2))
 	machine.Step(time.Minute)
-	c.BeginMeasurement()(machine.Now(), 0)
+	c.beginMeasurement()(machine.Now(), 0)
 	g.Expect(lines).To(HaveLen(2), "nothing changed")
 }
 
-func TestRoundTripper(t *testing.T) {
+func TestStoreClock_takesTheDateOfAnswers(t *testing.T) {
 	g := NewWithT(t)
 	date := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -84,8 +79,8 @@ func TestRoundTripper(t *testing.T) {
 	}))
 	defer server.Close()
 	machine := clocktesting.NewFakeClock(noon)
-	c := New(machine, funcr.New(func(string, string) {}, funcr.Options{}))
-	client := &http.Client{Transport: c.RoundTripper(http.DefaultTransport)}
+	c := newStoreClock(machine, funcr.New(func(string, string) {}, funcr.Options{}))
+	client := &http.Client{Transport: c.wrapTransport(http.DefaultTransport)}
 	ask := func() {
 		response, err := client.Get(server.URL)
 		g.Expect(err).NotTo(HaveOccurred())
