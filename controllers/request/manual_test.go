@@ -19,7 +19,6 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -99,7 +98,7 @@ func (w *scriptedManualStore) Verified(verification.Method, time.Duration) {
 }
 
 // TestStarted implements verification.Observer.
-func (w *scriptedManualStore) TestStarted(testnumbers.Outcome) {
+func (w *scriptedManualStore) TestStarted(verification.TestOutcome) {
 	w.Fail("a manual request is none of a test key")
 }
 

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -109,7 +108,7 @@ func TestFind_refusesBodies(t *testing.T) {
 func TestFind_showsWhatTheListShows(t *testing.T) {
 	g := NewWithT(t)
 	h, _, _ := newTestHarness(t)
-	claimed, err := phone.FromE164(numberOf(testnumbers.Expired))
+	claimed, err := phone.FromE164(numberOf(verification.TestExpired))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = h.backend.Open("shop/other").Create(t.Context(), verification.New{
 		ID: "vrforeign", Phone: claimed, Method: verification.WhatsApp, TTL: time.Hour,

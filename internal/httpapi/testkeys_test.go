@@ -12,7 +12,6 @@ import (
 
 	requestloop "github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -38,7 +37,7 @@ func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id st
 		s.settings.Keys = keysOf(settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: reader.Scopes, Test: true}, reader)
 	})
 	h.canaries.add(keyTest, keyReader)
-	for _, e := range testnumbers.All() {
+	for _, e := range verification.TestNumbers() {
 		h.canaries.add(e.Number.Digits())
 	}
 	loop := requestloop.New(requestloop.Options{Store: h.store, Settings: h.settings.Load, Clock: clock.PassiveClock(fake)})
@@ -53,13 +52,13 @@ func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id st
 func TestTestKey_ofEachOutcome(t *testing.T) {
 	g := NewWithT(t)
 	h, fake, loop := newTestHarness(t)
-	for outcome, want := range map[testnumbers.Outcome]struct{ status, hint, end string }{
-		testnumbers.VerifiedAtOnce: {"VERIFIED", "", "VERIFIED"},
-		testnumbers.VerifiedLater:  {"PENDING", "", "VERIFIED"},
-		testnumbers.Expired:        {"PENDING", "", "EXPIRED"},
-		testnumbers.NumberHidden:   {"PENDING", "NUMBER_HIDDEN", "EXPIRED"},
-		testnumbers.OtherNumber:    {"PENDING", "OTHER_NUMBER", "EXPIRED"},
-		testnumbers.Declined:       {"EXPIRED", "DECLINED", "EXPIRED"},
+	for outcome, want := range map[verification.TestOutcome]struct{ status, hint, end string }{
+		verification.TestVerifiedAtOnce: {"VERIFIED", "", "VERIFIED"},
+		verification.TestVerifiedLater:  {"PENDING", "", "VERIFIED"},
+		verification.TestExpired:        {"PENDING", "", "EXPIRED"},
+		verification.TestNumberHidden:   {"PENDING", "NUMBER_HIDDEN", "EXPIRED"},
+		verification.TestOtherNumber:    {"PENDING", "OTHER_NUMBER", "EXPIRED"},
+		verification.TestDeclined:       {"EXPIRED", "DECLINED", "EXPIRED"},
 	} {
 		number := numberOf(outcome)
 		begun := h.do(initFor(keyTest, number))
@@ -69,7 +68,7 @@ func TestTestKey_ofEachOutcome(t *testing.T) {
 		now := h.do(statusRequest(keyTest, "id="+id))
 		g.Expect(now.fields).To(And(HaveKeyWithValue("status", want.status), HaveKeyWithValue("test", true)), string(outcome))
 		g.Expect(fmt.Sprint(now.fields["hint"])).To(Equal(map[bool]string{true: "<nil>", false: want.hint}[want.hint == ""]), string(outcome))
-		fake.Step(testnumbers.ShortLife)
+		fake.Step(verification.TestShortLife)
 		loop(id)
 		end := h.do(statusRequest(keyTest, "id="+id))
 		g.Expect(end.fields).To(HaveKeyWithValue("status", want.end), string(outcome))
@@ -85,8 +84,8 @@ func confirmAs(key, id, code string) request {
 	return confirmRequestWith(key, fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code))
 }
 
-func numberOf(outcome testnumbers.Outcome) string {
-	for _, e := range testnumbers.All() {
+func numberOf(outcome verification.TestOutcome) string {
+	for _, e := range verification.TestNumbers() {
 		if e.Outcome == outcome {
 			return e.Number.E164()
 		}
@@ -98,7 +97,7 @@ func numberOf(outcome testnumbers.Outcome) string {
 func TestTestKey_isolation(t *testing.T) {
 	g := NewWithT(t)
 	h, _, loop := newTestHarness(t)
-	test := h.do(initRequest(keyTest, fmt.Sprintf(`{"phoneNumber":%q,"assurance":"SESSION"}`, numberOf(testnumbers.VerifiedAtOnce)))).stringField("requestId")
+	test := h.do(initRequest(keyTest, fmt.Sprintf(`{"phoneNumber":%q,"assurance":"SESSION"}`, numberOf(verification.TestVerifiedAtOnce)))).stringField("requestId")
 	loop(test)
 	live := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	unknown := h.do(statusRequest(keyAll, "id=vraaaaaaaaaaaaaaaaaaaaaaaa"))
@@ -128,8 +127,8 @@ func TestTestKey_isolationOfOperators(t *testing.T) {
 	h.changeSettings(func(s *settings.Settings) {
 		s.Webhook = &settings.Webhook{URL: "https://shop.example/hook", Events: verification.NewEventKinds(verification.EventSuccess)}
 	})
-	test := h.do(initFor(keyTest, numberOf(testnumbers.VerifiedAtOnce))).stringField("requestId")
-	pending := h.do(initFor(keyTest, numberOf(testnumbers.Expired))).stringField("requestId")
+	test := h.do(initFor(keyTest, numberOf(verification.TestVerifiedAtOnce))).stringField("requestId")
+	pending := h.do(initFor(keyTest, numberOf(verification.TestExpired))).stringField("requestId")
 	loop(test)
 	live := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	read := func(key, path string) answer {
@@ -170,7 +169,7 @@ func TestTestKey_takesTestNumbersAlone(t *testing.T) {
 	refused := h.do(initFor(keyTest, h.newNumber(1)))
 	g.Expect(refused.status).To(Equal(400))
 	g.Expect(string(refused.body)).To(And(ContainSubstring(`"not_a_test_number"`), ContainSubstring(`"field":"phoneNumber"`)))
-	live := h.do(initFor(keyAll, numberOf(testnumbers.VerifiedAtOnce)))
+	live := h.do(initFor(keyAll, numberOf(verification.TestVerifiedAtOnce)))
 	g.Expect(live.status).To(Equal(200))
 	g.Expect(live.fields).NotTo(HaveKey("test"))
 	status := h.do(statusRequest(keyAll, "id="+live.stringField("requestId")))
@@ -185,7 +184,7 @@ func TestTestKey_quota(t *testing.T) {
 		s.Limits = verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}, MaxStored: 1}
 		s.WhatsApp = &settings.WhatsApp{PhoneNumber: "+15550001111"}
 	})
-	number := numberOf(testnumbers.VerifiedAtOnce)
+	number := numberOf(verification.TestVerifiedAtOnce)
 	for range 60 {
 		g.Expect(h.do(initFor(keyTest, number)).status).To(Equal(200))
 	}

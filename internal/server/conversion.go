@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -31,7 +30,7 @@ const (
 type conversions struct {
 	methods map[verification.Method]methodSeries
 	steps   map[verification.SessionStep]prometheus.Counter
-	tests   map[testnumbers.Outcome]prometheus.Counter
+	tests   map[verification.TestOutcome]prometheus.Counter
 	store   verification.Counter
 	clock   clock.PassiveClock
 	log     logr.Logger
@@ -81,7 +80,7 @@ func newConversions(
 	}, []string{"outcome"})
 	m := &conversions{
 		methods: map[verification.Method]methodSeries{}, steps: map[verification.SessionStep]prometheus.Counter{},
-		tests: map[testnumbers.Outcome]prometheus.Counter{},
+		tests: map[verification.TestOutcome]prometheus.Counter{},
 		store: store, clock: machine, log: log,
 	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
@@ -90,7 +89,7 @@ func newConversions(
 	for _, step := range verification.SessionSteps() {
 		m.steps[step] = steps.WithLabelValues(string(step))
 	}
-	for _, entry := range testnumbers.All() {
+	for _, entry := range verification.TestNumbers() {
 		m.tests[entry.Outcome] = tests.WithLabelValues(string(entry.Outcome))
 	}
 	for _, collector := range []prometheus.Collector{started, duration, steps, tests, m} {
@@ -123,7 +122,7 @@ func (m *conversions) SessionStep(step verification.SessionStep) {
 }
 
 // TestStarted implements verification.Observer.
-func (m *conversions) TestStarted(outcome testnumbers.Outcome) {
+func (m *conversions) TestStarted(outcome verification.TestOutcome) {
 	if counter, known := m.tests[outcome]; known {
 		counter.Inc()
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -98,7 +97,7 @@ func TestConversions_countsEachVerificationOnce(t *testing.T) {
 		metrics.SessionStep(step)
 	}
 	// A test key's request counts here and nowhere else.
-	in.Phone, in.Test = testnumbers.All()[0].Number, true
+	in.Phone, in.Test = verification.TestNumbers()[0].Number, true
 	tested, err := service.Initiate(t.Context(), in)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = store.Update(t.Context(), tested.Request.ID, func(r *verification.Request, now time.Time) error { return r.Play(now, 0) })

@@ -1,6 +1,6 @@
 // Package verification is the domain: what a verification request is, how it moves from PENDING to one of its two
 // final states, which code it has, and what a store must promise. It does no I/O of its own and imports nothing of ours
-// but internal/phone, internal/redact and internal/testnumbers, so every decision in it is tested without a server.
+// but internal/phone and internal/redact, so every decision in it is tested without a server.
 //
 //	          init                    code matches, number matches, sent in time
 //	(none) ----------> PENDING -------------------------------------------------> VERIFIED --> webhook due -> delivered

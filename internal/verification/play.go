@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 )
 
 // errOtherMode hides a request from the API keys of the other mode, and one of a test key from all messengers.
@@ -16,11 +15,11 @@ func (r *Request) IsVisibleTo(testKey bool) bool { return r.Test == testKey }
 
 // PlaysAt returns when the outcome of a test number is to be played; zero if it was, or if there is nothing to play.
 func (r *Request) PlaysAt() time.Time {
-	outcome, found := testnumbers.OutcomeOf(r.Phone)
+	outcome, found := findTestOutcome(r.Phone)
 	if !r.Test || !found || r.Phase != Pending || r.IsProven() || len(r.Hints) > 0 {
 		return time.Time{}
 	}
-	after, played := outcome.After()
+	after, played := outcome.after()
 	if !played {
 		return time.Time{}
 	}
@@ -34,17 +33,17 @@ func (r *Request) Play(now time.Time, wanted EventKinds) error {
 		return ErrUnchanged
 	}
 	claimed := Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}
-	outcome, _ := testnumbers.OutcomeOf(r.Phone)
+	outcome, _ := findTestOutcome(r.Phone)
 	switch outcome {
-	case testnumbers.VerifiedAtOnce, testnumbers.VerifiedLater:
+	case TestVerifiedAtOnce, TestVerifiedLater:
 		return r.acceptProof(claimed, "", now, wanted)
-	case testnumbers.NumberHidden:
+	case TestNumberHidden:
 		r.addAttention(HintNumberHidden, now, wanted)
-	case testnumbers.OtherNumber:
+	case TestOtherNumber:
 		r.addAttention(HintOtherNumber, now, wanted)
-	case testnumbers.Declined:
+	case TestDeclined:
 		r.playDecline(claimed, now, wanted)
-	case testnumbers.Expired: // nothing comes
+	case TestExpired: // nothing comes
 		return ErrUnchanged
 	}
 	return nil
@@ -61,8 +60,8 @@ func (r *Request) playDecline(claimed Evidence, now time.Time, wanted EventKinds
 }
 
 // testOutcome returns the outcome of a test key's call, or why it is refused.
-func testOutcome(n phone.Number) (testnumbers.Outcome, error) {
-	outcome, found := testnumbers.OutcomeOf(n)
+func testOutcome(n phone.Number) (TestOutcome, error) {
+	outcome, found := findTestOutcome(n)
 	if !found {
 		return "", errNoTestNumber
 	}

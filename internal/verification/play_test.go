@@ -8,11 +8,10 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The numbers of testnumbers, which clients keep in their tests.
+// The test numbers, which clients keep in their tests.
 const (
 	numberAtOnce   = "+12025550110"
 	numberLater    = "+12025550111"
@@ -275,7 +274,7 @@ func TestInitiate_ofTestKeys(t *testing.T) {
 		w.Expect(shown.Field).To(Equal("phoneNumber"))
 		w.Expect(shown.Error()).NotTo(ContainSubstring(number[1:]))
 	}
-	for _, e := range testnumbers.All() {
+	for _, e := range verification.TestNumbers() {
 		w.Expect(w.start(w.testInitiation(e.Number.E164())).Request.Test).To(BeTrue())
 	}
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 )
 
 // maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
@@ -41,7 +40,7 @@ type Observer interface {
 	// SessionStep is called after this process moved a request of LevelSession by that step.
 	SessionStep(step SessionStep)
 	// TestStarted is called after the request of a test key was stored, in place of all others.
-	TestStarted(outcome testnumbers.Outcome)
+	TestStarted(outcome TestOutcome)
 }
 
 // SessionStep is a step in the life of a request of LevelSession. It is a label of metrics.
@@ -113,13 +112,13 @@ type Initiated struct {
 // Initiate stores a new pending request. With an Idempotency-Key it returns the request of the first try, whatever its
 // current state is, as long as it is stored.
 func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error) {
-	var outcome testnumbers.Outcome
+	var outcome TestOutcome
 	if in.Test {
 		var err error
 		if outcome, err = testOutcome(in.Phone); err != nil {
 			return Initiated{}, err
 		}
-		in.TTL, in.KeyHash, in.Subject = outcome.TTL(in.TTL), testKeyHash(in.KeyHash), ""
+		in.TTL, in.KeyHash, in.Subject = outcome.ttl(in.TTL), testKeyHash(in.KeyHash), ""
 	}
 	code, bodyHash, err := s.codeFor(in)
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 }
 
 // observeStart notifies the observer of a request that was stored.
-func (s *Service) observeStart(r *Request, outcome testnumbers.Outcome) {
+func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 	switch {
 	case s.Observer == nil:
 	case r.Test:

@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -30,7 +29,7 @@ type steps struct {
 
 func (*steps) Started(verification.Method)                   {}
 func (s *steps) Verified(verification.Method, time.Duration) { s.verified++ }
-func (*steps) TestStarted(testnumbers.Outcome)               {}
+func (*steps) TestStarted(verification.TestOutcome)          {}
 func (s *steps) SessionStep(step verification.SessionStep)   { s.all = append(s.all, step) }
 
 // startSession starts a request of LevelSession, and records its steps.

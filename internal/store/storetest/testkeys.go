@@ -9,7 +9,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Numbers of testnumbers.
+// Test numbers.
 const (
 	testNumberAtOnce   = "+12025550110"
 	testNumberDeclined = "+12025550115"
