@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -210,7 +210,7 @@ func (c *Controller) takeStep(ctx context.Context, s *settings.Settings, p plan,
 // recordState keeps the state that the platform has now, sets the condition, and returns when to check again. ours is false if the
 // callback is another's.
 func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict, ours bool) time.Duration {
-	again := loop.Jitter(checkInterval)
+	again := controllers.Jitter(checkInterval)
 	if do != stepNone && do != c.last {
 		again = recheckDelay
 	}

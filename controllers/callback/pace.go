@@ -3,7 +3,7 @@ package callback
 import (
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 )
 
 const (
@@ -24,4 +24,6 @@ const (
 )
 
 // retryAfter returns how long to wait after that many failures in a row.
-func retryAfter(failures int) time.Duration { return loop.Backoff(failures, firstRetry, maxRetry) }
+func retryAfter(failures int) time.Duration {
+	return controllers.Backoff(failures, firstRetry, maxRetry)
+}

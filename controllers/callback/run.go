@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 )
 
 // Run checks repeatedly until ctx ends.
@@ -17,7 +17,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		defer stop()
 		woken = append(woken, objects)
 	}
-	return loop.Run(ctx, loop.Options{
+	return controllers.Run(ctx, controllers.Options{
 		Reconcile: func(ctx context.Context) (time.Duration, error) { return c.reconcileIfDue(ctx), nil },
 		Changes:   woken, Clock: c.Clock, Log: c.Log,
 	})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/note"
+	"github.com/phoneproof/phoneproof/controllers"
 )
 
 // reportedReasons are the reasons of Ready and Stalled that the operator emits an Event for. For conditions of serve, serve does.
@@ -35,9 +35,9 @@ func findTransition(before, after []metav1.Condition) *projectEvent {
 	case now.Reason == verifyv1.ReasonPodsRefused && same: // only its numbers change
 		return nil
 	case slices.Contains(reportedReasons, now.Reason) && (!same || old.Message != now.Message):
-		return &projectEvent{corev1.EventTypeWarning, now.Reason, note.Fit(now.Message)}
+		return &projectEvent{corev1.EventTypeWarning, now.Reason, controllers.FitNote(now.Message)}
 	case now.Reason == verifyv1.ReasonSuspended && !same:
-		return &projectEvent{corev1.EventTypeNormal, now.Reason, note.Fit(now.Message)}
+		return &projectEvent{corev1.EventTypeNormal, now.Reason, controllers.FitNote(now.Message)}
 	case slices.Contains(reportedReasons, old.Reason) && !same:
 		return &projectEvent{corev1.EventTypeNormal, now.Reason, old.Reason + " is over"}
 	default:
@@ -66,5 +66,5 @@ func newlyShared(before, after []metav1.Condition) *projectEvent {
 	if now == nil || meta.FindStatusCondition(before, verifyv1.ConditionShared) != nil {
 		return nil
 	}
-	return &projectEvent{corev1.EventTypeWarning, now.Reason, note.Fit(now.Message)}
+	return &projectEvent{corev1.EventTypeWarning, now.Reason, controllers.FitNote(now.Message)}
 }

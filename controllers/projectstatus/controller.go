@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -114,7 +114,7 @@ func (c *Controller) writeUntilDone(ctx context.Context) error {
 	defer forgetProject()
 	current, forgetSettings := c.Projects.Subscribe()
 	defer forgetSettings()
-	return loop.Run(ctx, loop.Options{
+	return controllers.Run(ctx, controllers.Options{
 		Reconcile: c.reconcileOnce,
 		Failure:   "status update failed, will retry",
 		Changes:   []<-chan struct{}{project, current, c.Board.changed}, Quiet: quiet, Log: c.Log,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -185,7 +185,7 @@ func TestRun_anAPIServerThatFails(t *testing.T) {
 		pass(time.Hour)
 		w.Expect(w.stored.Status.Conditions).To(BeEmpty())
 		w.down = nil
-		pass(2 * loop.MaxBackoff)
+		pass(2 * controllers.MaxBackoff)
 		w.Expect(w.conditions()).NotTo(BeEmpty(), "the first read is retried")
 
 		w.down = errDown
@@ -194,7 +194,7 @@ func TestRun_anAPIServerThatFails(t *testing.T) {
 		w.Expect(w.failed).To(And(BeNumerically(">", 100), BeNumerically("<", 200)), "tries in an hour")
 		w.Expect(w.events).To(BeEmpty(), "nothing is reported before it was written")
 		w.down = nil
-		pass(2 * loop.MaxBackoff)
+		pass(2 * controllers.MaxBackoff)
 		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 		w.Expect(w.writes).To(HaveLen(2))
 	})
@@ -209,7 +209,7 @@ func TestRun_anAnswerThatIsLost(t *testing.T) {
 		pass(quiet)
 		w.Expect(w.conditions()).To(ContainElement("SecretsReady SecretMissing"))
 		w.Expect(w.events).To(BeEmpty())
-		pass(2 * loop.MinBackoff)
+		pass(2 * controllers.MinBackoff)
 		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 		w.Expect(w.writes).To(HaveLen(2), "the watch brought it")
 	})
@@ -287,7 +287,7 @@ func TestRun_anotherProjectOfTheSameName(t *testing.T) {
 		w.Expect(w.stored.Status.Conditions).To(BeEmpty(), "the write was meant for another object")
 		w.Expect(w.failed).NotTo(BeZero())
 		w.catchUp()
-		pass(2 * loop.MaxBackoff)
+		pass(2 * controllers.MaxBackoff)
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing", "StorageReady StorageReachable"}))
 		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 	})

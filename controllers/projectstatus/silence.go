@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -84,7 +84,7 @@ func (c *Controller) watchSilence(ctx context.Context) error {
 	changes, cancel := c.Projects.Subscribe()
 	defer cancel()
 	var known *silence
-	return loop.Run(ctx, loop.Options{
+	return controllers.Run(ctx, controllers.Options{
 		Reconcile: func(ctx context.Context) (time.Duration, error) {
 			s := c.Projects.Current()
 			if s.WhatsApp == nil {
@@ -109,7 +109,7 @@ func (c *Controller) checkSilence(ctx context.Context, s *settings.Settings, kno
 	recent, unheard, err := c.countExpired(ctx, s, known, now)
 	if err != nil { // what the store does not answer, StorageReady reports
 		c.Log.V(1).Info("read activity failed, will retry", "error", err.Error())
-		return loop.Jitter(silencePeriod)
+		return controllers.Jitter(silencePeriod)
 	}
 	switch known.judgeSilence(recent, unheard, now, s.WhatsApp.SilentAfter, s.Retention) {
 	case reportSilence:
@@ -118,7 +118,7 @@ func (c *Controller) checkSilence(ctx context.Context, s *settings.Settings, kno
 		c.Board.Withdraw(verifyv1.ConditionSilent)
 	case leaveSilence:
 	}
-	return loop.Jitter(silencePeriod)
+	return controllers.Jitter(silencePeriod)
 }
 
 // countExpired returns how many requests expired within silentAfter, and how many since the last message. The latter is only asked

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -108,7 +108,7 @@ func (s *steady) nextDelay(period time.Duration) time.Duration {
 // watchStorage checks the store until ctx ends.
 func (c *Controller) watchStorage(ctx context.Context) error {
 	var believed steady
-	return loop.Run(ctx, loop.Options{
+	return controllers.Run(ctx, controllers.Options{
 		Reconcile: func(ctx context.Context) (time.Duration, error) {
 			err := c.checkStorage(ctx)
 			if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.addCheck(v) { // else the check ended with the term

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -52,7 +52,7 @@ func NewRedeliveryController(o RedeliveryOptions) *RedeliveryController {
 func (c *RedeliveryController) Run(ctx context.Context) error {
 	changes, cancel := c.Projects.Observe()
 	defer cancel()
-	return loop.Run(ctx, loop.Options{
+	return controllers.Run(ctx, controllers.Options{
 		Reconcile: func(ctx context.Context) (time.Duration, error) { return 0, c.reconcileOnce(ctx) },
 		Failure:   "redelivery failed, will retry",
 		Changes:   []<-chan struct{}{changes}, MinGap: redeliveryMinGap, Log: c.Log,

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/controllers"
 )
 
 // inRedeliveryBubble runs the loop with a fake clock. The loop is blocked after synctest.Wait, so a test may read what it wrote
@@ -86,7 +86,7 @@ func TestRun_triesAgainWhileTheStoreIsDown(t *testing.T) {
 		advanceTime(10 * time.Minute)
 		w.Expect(w.events).To(BeEmpty())
 		w.backend.Fail(nil)
-		advanceTime(2 * loop.MaxBackoff)
+		advanceTime(2 * controllers.MaxBackoff)
 		w.Expect(w.isDue("a")).To(BeTrue())
 	})
 }
@@ -98,7 +98,7 @@ func TestRun_redeliveryIsWithdrawnMeanwhile(t *testing.T) {
 		advanceTime(time.Minute)
 		w.projects.annotate("")
 		w.backend.Fail(nil)
-		advanceTime(2 * loop.MaxBackoff)
+		advanceTime(2 * controllers.MaxBackoff)
 		w.Expect(w.isDue("a")).To(BeFalse())
 		w.Expect(w.events).To(BeEmpty())
 	})

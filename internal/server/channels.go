@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/callback"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
@@ -90,8 +89,8 @@ func (s *server) newService(store countedStore) (*verification.Service, error) {
 
 // callbackOptions returns the options of the callback controllers: common for both messengers, each with its own clients and
 // log.
-func (c *channels) callbackOptions(common callback.Options) controllers.ChannelOptions {
-	o := controllers.ChannelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
+func (c *channels) callbackOptions(common callback.Options) channelOptions {
+	o := channelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
 	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
 	return o
 }
@@ -99,7 +98,7 @@ func (c *channels) callbackOptions(common callback.Options) controllers.ChannelO
 // registerAlone returns the loop that keeps the callbacks registered in a process without other replicas and project status.
 func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
-		return controllers.Run(ctx, controllers.Channels(c.callbackOptions(callback.Options{
+		return runLoops(ctx, newChannelLoops(c.callbackOptions(callback.Options{
 			Settings: s.current, Changes: changes, Log: s.log.WithName("channel"),
 		})))
 	})
@@ -112,7 +111,7 @@ const (
 )
 
 // callbackOptions returns the options of the callback controllers of a term.
-func (c *cluster) callbackOptions(board *projectstatus.Board) controllers.ChannelOptions {
+func (c *cluster) callbackOptions(board *projectstatus.Board) channelOptions {
 	o := c.inbound.callbackOptions(callback.Options{
 		Settings: c.current, Changes: c.source.Subscribe, Projects: c.source, Set: board.Set, Withdraw: board.Withdraw,
 		Log: c.log.WithName("channel"),

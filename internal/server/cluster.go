@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/leader"
@@ -207,11 +206,11 @@ func (c *cluster) runTerm(ctx context.Context, requests *request.Controller, man
 	c.board.Store(board)
 	defer c.board.Store(nil)
 	storage := c.checkDatabase
-	var objects controllers.Objects
+	var objects watchedObjects
 	if c.objects != nil {
 		objects, storage = c.objects, c.checkRoom
 	}
-	loops := controllers.Term(controllers.TermOptions{
+	loops := newTermLoops(termOptions{
 		Objects: objects, Settings: c.source.Subscribe,
 		Request: requests,
 		Manual: request.ManualOptions{
@@ -225,7 +224,7 @@ func (c *cluster) runTerm(ctx context.Context, requests *request.Controller, man
 		},
 		Status: c.statusOptions(board, storage),
 	})
-	return controllers.Run(ctx, append(loops, controllers.Channels(c.callbackOptions(board))...))
+	return runLoops(ctx, append(loops, newChannelLoops(c.callbackOptions(board))...))
 }
 
 func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
-	"github.com/phoneproof/phoneproof/internal/note"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -45,5 +45,5 @@ func (c *cluster) recordCondition(project *verifyv1.VerificationProject, conditi
 	if bad {
 		kind = corev1.EventTypeWarning
 	}
-	c.recorder.Eventf(project, nil, kind, condition.Reason, "Report", "%s", note.Fit(condition.Message))
+	c.recorder.Eventf(project, nil, kind, condition.Reason, "Report", "%s", controllers.FitNote(condition.Message))
 }

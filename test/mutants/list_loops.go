@@ -11,8 +11,8 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "unrecorded-attempts-forgotten-with-the-term", Promise: "reliability.md 3: repetitions need a fault of the sender",
-		Symbol: "controllers.Term", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
-		Suite: "terms", Test: "TestTerm_recordsWhatTheTermBeforeCouldNot",
+		Symbol: "server.newTermLoops", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
+		Suite: "server", Test: "TestTerm_recordsWhatTheTermBeforeCouldNot",
 	},
 	{
 		Name: "expiry-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",

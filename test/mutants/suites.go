@@ -26,7 +26,6 @@ var suites = map[string]Suite{
 	"settings":      {Package: "./internal/settings"},
 	"lease":         {Package: "./internal/leader"},
 	"requests":      {Package: "./controllers/request"},
-	"terms":         {Package: "./controllers"},
 	"callbacks":     {Package: "./controllers/callback"},
 	"status":        {Package: "./controllers/projectstatus"},
 	"server":        {Package: "./internal/server"},

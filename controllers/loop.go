@@ -1,6 +1,4 @@
-// Package loop runs the controllers that have one thing to reconcile: a callback, a status, an annotation. Controllers of many
-// objects are run by controller-runtime.
-package loop
+package controllers
 
 import (
 	"context"
@@ -34,7 +32,8 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Run reconciles at first and whenever that is due, until ctx ends.
+// Run runs a controller that has one thing to reconcile: a callback, a status, an annotation. It reconciles at first and whenever that is
+// due, until ctx ends. Controllers of many objects are run by controller-runtime.
 func Run(ctx context.Context, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

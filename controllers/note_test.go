@@ -1,15 +1,13 @@
-package note_test
+package controllers
 
 import (
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-
-	"github.com/phoneproof/phoneproof/internal/note"
 )
 
-func TestFit(t *testing.T) {
+func TestFitNote(t *testing.T) {
 	for name, row := range map[string]struct{ text, want string }{
 		"empty":                  {"", ""},
 		"short":                  {"the receiver fails", "the receiver fails"},
@@ -18,7 +16,7 @@ func TestFit(t *testing.T) {
 		"cut within a character": {strings.Repeat("a", 999) + "\u00e4", strings.Repeat("a", 999) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(note.Fit(row.text)).To(Equal(row.want))
+			NewWithT(t).Expect(FitNote(row.text)).To(Equal(row.want))
 		})
 	}
 }

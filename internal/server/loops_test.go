@@ -1,12 +1,9 @@
-package controllers
+package server
 
 import (
 	"context"
 	"errors"
-	"go/parser"
-	"go/token"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -26,20 +23,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// TestTable_isComplete compares the package comment with the folders.
-func TestTable_isComplete(t *testing.T) {
-	g := NewWithT(t)
-	file, err := parser.ParseFile(token.NewFileSet(), "controllers.go", nil, parser.ParseComments|parser.PackageClauseOnly)
-	g.Expect(err).NotTo(HaveOccurred())
-	entries, err := os.ReadDir(".")
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, entry := range entries {
-		if entry.IsDir() {
-			g.Expect(file.Doc.Text()).To(MatchRegexp(`(?m)^\t`+entry.Name()+` `), "the table names every controller")
-		}
-	}
-}
-
 // objects is a project's watch in memory.
 type objects struct {
 	mu       sync.Mutex
@@ -48,7 +31,7 @@ type objects struct {
 	next     int
 }
 
-// Watch implements Objects.
+// Watch implements watchedObjects.
 func (o *objects) Watch(listener func(kubernetes.Change)) (stop func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +48,7 @@ func (o *objects) Watch(listener func(kubernetes.Change)) (stop func()) {
 	}
 }
 
-// All implements Objects.
+// All implements watchedObjects.
 func (o *objects) All() []kubernetes.Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,7 +135,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	watch.change(kubernetes.Change{ID: "before", Kind: kubernetes.KindRequest})
 	var settingsChanges verification.Notifier
 	store := callRecorder{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
-	loops := Term(TermOptions{
+	loops := newTermLoops(termOptions{
 		Objects:  watch,
 		Settings: func() (<-chan struct{}, func()) { return settingsChanges.Subscribe("") },
 		Request: request.New(request.Options{
@@ -168,7 +151,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g.Expect(loops).To(HaveLen(4))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, loops) }()
+	go func() { ended <- runLoops(ctx, loops) }()
 	expect := func(names ...string) {
 		t.Helper()
 		var got []string
@@ -233,7 +216,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 	watch := &objects{}
 	watch.change(kubernetes.Change{ID: "a", Kind: kubernetes.KindRequest})
 	sender := failingStoreReceiver{make(chan struct{}, 10), backend}
-	terms := TermOptions{
+	terms := termOptions{
 		Objects: watch, Settings: missingProject{}.Subscribe,
 		Request: request.New(request.Options{
 			Store: store, Sender: sender, Log: logr.Discard(),
@@ -246,7 +229,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Run(ctx, slices.DeleteFunc(Term(terms), func(l Loop) bool { return l.Name != "lifecycle" }))
+			ended <- runLoops(ctx, slices.DeleteFunc(newTermLoops(terms), func(l namedLoop) bool { return l.name != "lifecycle" }))
 		}()
 		until()
 		stop()
@@ -263,10 +246,10 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 	g.Expect(sender.took).To(BeEmpty())
 }
 
-func TestRun_endsAllWhenOneFails(t *testing.T) {
+func TestRunLoops_endsAllWhenOneFails(t *testing.T) {
 	g := NewWithT(t)
 	broken := errors.New("broken")
-	err := Run(t.Context(), []Loop{
+	err := runLoops(t.Context(), []namedLoop{
 		{"patient", func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
