@@ -25,7 +25,6 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
-	"github.com/phoneproof/phoneproof/internal/kubeauth"
 )
 
 const (
@@ -67,7 +66,7 @@ func (o *Options) addMetrics(ctx context.Context, mgr manager.Manager, config *r
 		if err != nil {
 			return fmt.Errorf("make client for authentication: %w", err)
 		}
-		handler = kubeauth.New(kubeauth.Options{Clients: clients, Path: metricsPath, Next: handler, Log: log})
+		handler = newGuard(guardOptions{Clients: clients, Path: metricsPath, Next: handler, Log: log})
 		if port.TLS, err = o.metricsTLS(mgr); err != nil {
 			return fmt.Errorf("configure TLS: %w", err)
 		}

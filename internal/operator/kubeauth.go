@@ -1,10 +1,4 @@
-// Package kubeauth serves a path only to those whom the API server knows and allows to GET it.
-//
-// It asks what controller-runtime's metrics/filters ask, a TokenReview and a SubjectAccessReview, without k8s.io/apiserver,
-// which would double the program. Decisions are remembered, so that a scrape costs the API server next to nothing, and questions
-// about tokens of strangers are bounded, for each address and in all. A token that was allowed stays known for an hour: asking
-// about it again is not bounded by what strangers do.
-package kubeauth
+package operator
 
 import (
 	"context"
@@ -21,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options are what a handler is made of.
-type Options struct {
+// guardOptions are what a guard is made of.
+type guardOptions struct {
 	// Clients ask the API server. Required.
 	Clients kubernetes.Interface
 	// Path is what must be allowed, such as /metrics. Required.
@@ -35,9 +29,14 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Handler lets those pass who may.
-type Handler struct {
-	Options
+// guard serves a path only to those whom the API server knows and allows to GET it.
+//
+// It asks what controller-runtime's metrics/filters ask, a TokenReview and a SubjectAccessReview, without k8s.io/apiserver,
+// which would double the program. Decisions are remembered, so that a scrape costs the API server next to nothing, and questions
+// about tokens of strangers are bounded, for each address and in all. A token that was allowed stays known for an hour: asking
+// about it again is not bounded by what strangers do.
+type guard struct {
+	guardOptions
 
 	decisions *decisions
 	callers   *callers
@@ -45,20 +44,20 @@ type Handler struct {
 	reviews, renewals chan struct{}
 }
 
-// New returns a handler.
-func New(o Options) *Handler {
+// newGuard returns a guard without a memory of decisions.
+func newGuard(o guardOptions) *guard {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Handler{
-		Options: o, decisions: newDecisions(o.Clock), callers: newCallers(o.Clock),
+	return &guard{
+		guardOptions: o, decisions: newDecisions(o.Clock), callers: newCallers(o.Clock),
 		reviews: make(chan struct{}, maxReviews), renewals: make(chan struct{}, maxReviews),
 	}
 }
 
 // ServeHTTP answers 401 without a token that the API server knows, 403 if its holder may not, 429 if it is one of too many unknown
 // tokens, and 503 if the API server does not answer.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		writeRefusal(w, http.StatusMethodNotAllowed)
@@ -98,7 +97,7 @@ func bearerToken(h http.Header) (string, bool) {
 }
 
 // judgeToken returns the status for a token, which is 200 if its holder may.
-func (h *Handler) judgeToken(ctx context.Context, address, token string) int {
+func (h *guard) judgeToken(ctx context.Context, address, token string) int {
 	key := tokenKey(sha256.Sum256([]byte(token)))
 	status, known := h.decisions.find(key)
 	switch {
@@ -114,7 +113,7 @@ func (h *Handler) judgeToken(ctx context.Context, address, token string) int {
 }
 
 // askOnce asks the API server about a token, in its turn, and keeps the answer.
-func (h *Handler) askOnce(ctx context.Context, turns chan struct{}, key tokenKey, token string) int {
+func (h *guard) askOnce(ctx context.Context, turns chan struct{}, key tokenKey, token string) int {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	select {
@@ -136,7 +135,7 @@ func (h *Handler) askOnce(ctx context.Context, turns chan struct{}, key tokenKey
 }
 
 // reviewToken asks the API server who the token's holder is, and whether they may.
-func (h *Handler) reviewToken(ctx context.Context, token string) (int, error) {
+func (h *guard) reviewToken(ctx context.Context, token string) (int, error) {
 	known, err := h.Clients.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})

@@ -1,4 +1,4 @@
-package kubeauth
+package operator
 
 import (
 	"crypto/sha256"
@@ -19,9 +19,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// guardedHandler is a handler with an API server that knows two users, of whom one may.
+// guardedHandler is a guard with an API server that knows two users, of whom one may.
 type guardedHandler struct {
-	*Handler
+	*guard
 
 	clock *clocktesting.FakePassiveClock
 	asked atomic.Int64
@@ -50,7 +50,7 @@ func newGuardedHandler() *guardedHandler {
 		review.Status.Allowed = !w.revoked.Load() && review.Spec.User == "prometheus" && asks == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
 		return true, review, nil
 	})
-	w.Handler = New(Options{
+	w.guard = newGuard(guardOptions{
 		Clients: clients, Path: "/metrics", Clock: w.clock,
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
 	})
@@ -72,7 +72,7 @@ func (w *guardedHandler) getFrom(address, method string, authorization ...string
 	return answer
 }
 
-func TestHandler_whoMay(t *testing.T) {
+func TestGuard_whoMay(t *testing.T) {
 	for name, test := range map[string]struct {
 		method string
 		header []string
@@ -105,7 +105,7 @@ func TestHandler_whoMay(t *testing.T) {
 	}
 }
 
-func TestHandler_forgets(t *testing.T) {
+func TestGuard_forgets(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	for _, token := range []string{"Bearer the-scraper", "Bearer a-guess"} {
@@ -119,7 +119,7 @@ func TestHandler_forgets(t *testing.T) {
 	g.Expect(w.asked.Load()).To(BeEquivalentTo(4))
 }
 
-func TestHandler_apiServerDown(t *testing.T) {
+func TestGuard_apiServerDown(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	w.down.Store(true)
@@ -130,7 +130,7 @@ func TestHandler_apiServerDown(t *testing.T) {
 	g.Expect(w.get("GET", "Bearer the-scraper").Code).To(Equal(http.StatusOK), "a decision outlives the API server for a while")
 }
 
-func TestHandler_guessesPushNobodyOut(t *testing.T) {
+func TestGuard_guessesPushNobodyOut(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	w.get("GET", "Bearer the-scraper")
@@ -152,7 +152,7 @@ func TestHandler_guessesPushNobodyOut(t *testing.T) {
 func (w *guardedHandler) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // A stranger sends made-up tokens as fast as it can.
-func TestHandler_guessesAreNoLoad(t *testing.T) {
+func TestGuard_guessesAreNoLoad(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	const seconds, perSecond = 60, 1000
@@ -175,7 +175,7 @@ func TestHandler_guessesAreNoLoad(t *testing.T) {
 
 // Whatever a stranger sends, a Prometheus goes on: with the token that it has, even from the stranger's own address, and with a
 // new one from another address.
-func TestHandler_guessesCutNobodyOff(t *testing.T) {
+func TestGuard_guessesCutNobodyOff(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	const stranger, prometheus = "10.0.0.1:40000", "10.0.0.2:40000"
@@ -197,7 +197,7 @@ func TestHandler_guessesCutNobodyOff(t *testing.T) {
 	g.Expect(w.getFrom(prometheus, "GET", "Bearer the-new-scraper").Code).To(Equal(http.StatusOK))
 }
 
-func TestHandler_forgetsWhoIsNotSeen(t *testing.T) {
+func TestGuard_forgetsWhoIsNotSeen(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuardedHandler()
 	key := sha256.Sum256([]byte("the-scraper"))

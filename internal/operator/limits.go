@@ -1,4 +1,4 @@
-package kubeauth
+package operator
 
 import "time"
 
