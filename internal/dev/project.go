@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
@@ -192,13 +191,13 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 
 // newCredential returns what makes up the credential of a simulated account.
 func newCredential(account string) func(io.Reader) (string, error) {
-	return func(io.Reader) (string, error) { return messenger.SimulatorPrefix + account, nil }
+	return func(io.Reader) (string, error) { return settings.SimulatorPrefix + account, nil }
 }
 
 // isReal reports whether the user gave a credential that is not the simulator's.
 func (f *projectFiles) isReal(ref verifyv1.SecretKeyRef) bool {
 	path, given := f.findSecret(ref)
-	return given && !messenger.Simulated(readSecret(path))
+	return given && !settings.Simulated(readSecret(path))
 }
 
 // makeUpSecret writes a secret that was not given, or removes it if newValue is nil. The one of an earlier start stays, if it still is what
@@ -220,7 +219,7 @@ func (f *projectFiles) makeUpSecret(field string, ref *verifyv1.SecretKeyRef, ne
 	}
 	f.made = append(f.made, madeUpSecret{field, *ref})
 	kind, _, _ := strings.Cut(value, "_")
-	if before := readSecret(path); before == value || !messenger.Simulated(value) && strings.HasPrefix(before, kind+"_") {
+	if before := readSecret(path); before == value || !settings.Simulated(value) && strings.HasPrefix(before, kind+"_") {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

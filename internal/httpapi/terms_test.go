@@ -13,7 +13,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -110,24 +109,24 @@ func TestInit_storesTheTerms(t *testing.T) {
 	const session, possession = verification.LevelSession, verification.LevelPossession
 	for _, row := range []struct {
 		project verification.Level
-		send    messenger.SendPolicy
+		send    settings.SendPolicy
 		asked   string
 		want    verification.Level
 		message string // of the refusal
 	}{
-		{possession, messenger.SendAlways, ``, possession, ""},
-		{possession, messenger.SendAlways, `,"assurance":null`, possession, ""},
-		{possession, messenger.SendAlways, `,"assurance":"POSSESSION"`, possession, ""},
-		{possession, messenger.SendAlways, `,"assurance":"SESSION"`, session, ""},
-		{possession, messenger.SendOnTrouble, `,"assurance":"SESSION"`, session, ""},
-		{possession, messenger.SendNever, `,"assurance":"SESSION"`, "", "sends no replies"},
-		{possession, messenger.SendNever, `,"assurance":"POSSESSION"`, possession, ""},
-		{possession, messenger.SendNever, ``, possession, ""},
-		{session, messenger.SendAlways, ``, session, ""},
-		{session, messenger.SendAlways, `,"assurance":null`, session, ""},
-		{session, messenger.SendOnTrouble, `,"assurance":"SESSION"`, session, ""},
-		{session, messenger.SendAlways, `,"assurance":"POSSESSION"`, "", "cannot lower"},
-		{session, messenger.SendAlways, `,"assurance":"possession"`, "", "in capitals"},
+		{possession, settings.SendAlways, ``, possession, ""},
+		{possession, settings.SendAlways, `,"assurance":null`, possession, ""},
+		{possession, settings.SendAlways, `,"assurance":"POSSESSION"`, possession, ""},
+		{possession, settings.SendAlways, `,"assurance":"SESSION"`, session, ""},
+		{possession, settings.SendOnTrouble, `,"assurance":"SESSION"`, session, ""},
+		{possession, settings.SendNever, `,"assurance":"SESSION"`, "", "sends no replies"},
+		{possession, settings.SendNever, `,"assurance":"POSSESSION"`, possession, ""},
+		{possession, settings.SendNever, ``, possession, ""},
+		{session, settings.SendAlways, ``, session, ""},
+		{session, settings.SendAlways, `,"assurance":null`, session, ""},
+		{session, settings.SendOnTrouble, `,"assurance":"SESSION"`, session, ""},
+		{session, settings.SendAlways, `,"assurance":"POSSESSION"`, "", "cannot lower"},
+		{session, settings.SendAlways, `,"assurance":"possession"`, "", "in capitals"},
 	} {
 		t.Run(fmt.Sprintf("%q at %q, replies %d", row.asked, row.project, row.send), func(t *testing.T) {
 			g := NewWithT(t)

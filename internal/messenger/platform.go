@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -125,7 +126,7 @@ func proxyExcept(host string, proxy func(*http.Request) (*url.URL, error)) func(
 // settings of the account are.
 func (p *Platform) BaseURL(credentials []byte, simulated bool) (string, error) {
 	switch {
-	case Simulated(credentials) != simulated, p.Stranded(simulated):
+	case settings.Simulated(credentials) != simulated, p.Stranded(simulated):
 		return "", ErrNoSimulator
 	case simulated:
 		return p.simulator, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -24,20 +25,9 @@ const (
 	ReplyToStranger
 )
 
-// SendPolicy is which outcomes a project answers. It is never asked about prompts.
-type SendPolicy int
-
-// The policies of projects.
-const (
-	SendAlways SendPolicy = iota
-	// SendOnTrouble answers every outcome but success.
-	SendOnTrouble
-	SendNever
-)
-
 // allowsReply reports whether the reply to an outcome is sent.
-func (p SendPolicy) allowsReply(o Outcome) bool {
-	return p == SendAlways || p == SendOnTrouble && o != OutcomeVerified
+func allowsReply(p settings.SendPolicy, o Outcome) bool {
+	return p == settings.SendAlways || p == settings.SendOnTrouble && o != OutcomeVerified
 }
 
 // PolicyOf returns how an outcome is answered.
@@ -86,11 +76,11 @@ func NewReplier(c clock.PassiveClock, log logr.Logger, metrics *Metrics) *Replie
 
 // PolicyOf returns how the outcome of a message that was sent at sentAt is answered in a project with that policy. A reply that is left
 // out is counted.
-func (r *Replier) PolicyOf(send SendPolicy, o Outcome, sentAt time.Time) ReplyPolicy {
+func (r *Replier) PolicyOf(send settings.SendPolicy, o Outcome, sentAt time.Time) ReplyPolicy {
 	policy := PolicyOf(o)
 	switch {
 	case policy == NoReply:
-	case !send.allowsReply(o):
+	case !allowsReply(send, o):
 		policy = NoReply
 		r.countReply(ReplySuppressed)
 	case isBacklog(o, r.clock.Now().Sub(sentAt)):

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -90,10 +91,10 @@ func TestPolicyOf(t *testing.T) {
 
 // TestReplier_policyOf: a project's policy suppresses replies and nothing else, and counts them.
 func TestReplier_policyOf(t *testing.T) {
-	for policy, want := range map[SendPolicy]map[Outcome]ReplyPolicy{
-		SendAlways:    {OutcomeVerified: ReplyToUser, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
-		SendOnTrouble: {OutcomeVerified: NoReply, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
-		SendNever:     {OutcomeVerified: NoReply, OutcomeWrongNumber: NoReply, OutcomeNoCode: NoReply, OutcomeLimited: NoReply},
+	for policy, want := range map[settings.SendPolicy]map[Outcome]ReplyPolicy{
+		settings.SendAlways:    {OutcomeVerified: ReplyToUser, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
+		settings.SendOnTrouble: {OutcomeVerified: NoReply, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
+		settings.SendNever:     {OutcomeVerified: NoReply, OutcomeWrongNumber: NoReply, OutcomeNoCode: NoReply, OutcomeLimited: NoReply},
 	} {
 		g := NewWithT(t)
 		r, counted := newReplier(t)
@@ -126,9 +127,9 @@ func TestReplier_backlog(t *testing.T) {
 		g := NewWithT(t)
 		for age, answered := range want {
 			r, counted := newReplier(t)
-			g.Expect(r.PolicyOf(SendAlways, o, begin.Add(-age))).To(Equal(answered), "%s, %s old", o, age)
+			g.Expect(r.PolicyOf(settings.SendAlways, o, begin.Add(-age))).To(Equal(answered), "%s, %s old", o, age)
 			g.Expect(counted(ReplyBacklog) > 0).To(Equal(answered == NoReply), "%s, %s old", o, age)
-			g.Expect(r.PolicyOf(SendNever, o, begin.Add(-age))).To(Equal(NoReply))
+			g.Expect(r.PolicyOf(settings.SendNever, o, begin.Add(-age))).To(Equal(NoReply))
 			g.Expect(counted(ReplySuppressed)).To(Equal(1.0), "what the project does not want counts as that")
 		}
 	}

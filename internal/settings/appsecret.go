@@ -15,7 +15,7 @@ var appSecretForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 // other contents of Secrets and digits that are all alike are refused.
 func acceptAppSecret(value []byte) ([]byte, Reason) {
 	switch {
-	case isSimulated(value) && isGraphic(value):
+	case Simulated(value) && isGraphic(value):
 		return value, ""
 	case !appSecretForm.Match(value), bytes.Count(value, value[:1]) == len(value):
 		return nil, ReasonNotAppSecret
@@ -31,7 +31,7 @@ func (s Secrets) refuseKnown(all []use, next map[string]secretState, now time.Ti
 		switch {
 		case u.kind == kindTestWebhook:
 			s.refuseCommon(u, ReasonSignsLive, selectFields(all, kind.signsLive), next, now)
-		case u.kind == kindAppSecret && !isSimulated(next[u.field].secret.Current()):
+		case u.kind == kindAppSecret && !Simulated(next[u.field].secret.Current()):
 			s.refuseCommon(u, ReasonKnownToOthers, selectFields(all, kind.isShared), next, now)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -120,7 +119,7 @@ func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Wha
 		HiddenNumbers:     convertHiddenNumbers(w.EffectiveHiddenNumbers()),
 		AcceptAnyText:     ptr.Deref(w.AcceptAnyText, false),
 		SilentAfter:       spec.EffectiveSilentAfter(),
-		Simulated:         messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
+		Simulated:         Simulated(token.Current()) || Simulated(secret.Current()),
 	}
 }
 
@@ -146,7 +145,7 @@ func buildTelegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Tel
 		BotToken:    token,
 		Polling:     spec.EffectiveTelegramUpdates() == verifyv1.TelegramUpdatesPolling,
 		TakeOver:    ptr.Deref(t.TakeOver, false),
-		Simulated:   messenger.Simulated(token.Current()),
+		Simulated:   Simulated(token.Current()),
 	}
 }
 
@@ -187,9 +186,9 @@ func ConvertEvents(w *verifyv1.Webhook) verification.EventKinds {
 }
 
 // sendPolicies are the policies of spec.replies.send.
-var sendPolicies = map[verifyv1.SendReplies]messenger.SendPolicy{
-	verifyv1.SendRepliesAlways: messenger.SendAlways, verifyv1.SendRepliesOnTrouble: messenger.SendOnTrouble,
-	verifyv1.SendRepliesNever: messenger.SendNever,
+var sendPolicies = map[verifyv1.SendReplies]SendPolicy{
+	verifyv1.SendRepliesAlways: SendAlways, verifyv1.SendRepliesOnTrouble: SendOnTrouble,
+	verifyv1.SendRepliesNever: SendNever,
 }
 
 // buildTexts returns the texts of a project; nil if all are built in.

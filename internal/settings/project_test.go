@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
@@ -51,7 +50,7 @@ func TestFromProject_everything(t *testing.T) {
 		PerSubject:     verification.Rate{Requests: 20, Period: time.Hour},
 		MaxStored:      7,
 	}))
-	g.Expect(s.Replies).To(Equal(Replies{messenger.SendOnTrouble}))
+	g.Expect(s.Replies).To(Equal(Replies{SendOnTrouble}))
 	own := s.TextsIn("")
 	g.Expect([]string{own.Verified, own.WrongNumber, own.Expired, own.Unknown, own.ShareContact, own.NumberHidden}).
 		To(Equal([]string{"v", "w", "e", "u", "s", "n"}))

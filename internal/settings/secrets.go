@@ -8,7 +8,6 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // Secrets is the state of every secret reference of a project, including former values. It is immutable. Its zero value is
@@ -64,7 +63,7 @@ func (h secretState) applyReading(u use, r reading, now time.Time) secretState {
 	if reason != "" {
 		return h.rejectValue(u, reason, now)
 	}
-	if u.kind.isMessenger() && messenger.Simulated(h.secret.Current()) != messenger.Simulated(kept) {
+	if u.kind.isMessenger() && Simulated(h.secret.Current()) != Simulated(kept) {
 		return secretState{ref: u.ref, secret: NewSecret(kept)}
 	}
 	return secretState{ref: u.ref, secret: h.secret.replacedBy(kept, now), newline: r.newline && u.kind == kindWebhook}
@@ -112,7 +111,7 @@ func refuseRepeated(all []use, next map[string]secretState) {
 func refuseMixed(next map[string]secretState) {
 	token, secret := next[fieldAccessToken], next[fieldAppSecret]
 	if !token.secret.Usable() || !secret.secret.Usable() ||
-		messenger.Simulated(token.secret.Current()) == messenger.Simulated(secret.secret.Current()) {
+		Simulated(token.secret.Current()) == Simulated(secret.secret.Current()) {
 		return
 	}
 	next[fieldAccessToken] = secretState{ref: token.ref, reason: ReasonMixedSimulator}

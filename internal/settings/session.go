@@ -8,7 +8,6 @@ import (
 	"golang.org/x/text/language"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -74,7 +73,7 @@ func convertLevel(level verifyv1.AssuranceLevel) verification.Level {
 }
 
 // AllowsSession reports whether a request may ask for verification.LevelSession: replies bring its codes.
-func (s *Settings) AllowsSession() bool { return s.Replies.Send != messenger.SendNever }
+func (s *Settings) AllowsSession() bool { return s.Replies.Send != SendNever }
 
 // SessionSecret returns the secret that the session codes of a request are made with, by the messenger that proved it. All replicas know
 // it. It is nil if the account has none.

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -61,8 +60,8 @@ func TestPurposeOf_isTheSameEverywhere(t *testing.T) {
 
 func TestAllowsSession(t *testing.T) {
 	g := NewWithT(t)
-	for policy, allowed := range map[messenger.SendPolicy]bool{
-		messenger.SendAlways: true, messenger.SendOnTrouble: true, messenger.SendNever: false,
+	for policy, allowed := range map[SendPolicy]bool{
+		SendAlways: true, SendOnTrouble: true, SendNever: false,
 	} {
 		g.Expect((&Settings{Replies: Replies{Send: policy}}).AllowsSession()).To(Equal(allowed))
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -105,8 +104,19 @@ type Telegram struct {
 
 // Replies are which outcomes are answered.
 type Replies struct {
-	Send messenger.SendPolicy
+	Send SendPolicy
 }
+
+// SendPolicy is which outcomes a project answers. It is never asked about prompts.
+type SendPolicy int
+
+// The policies of projects.
+const (
+	SendAlways SendPolicy = iota
+	// SendOnTrouble answers every outcome but success.
+	SendOnTrouble
+	SendNever
+)
 
 // FormerTexts are the texts that a project had.
 type FormerTexts struct {

@@ -12,9 +12,6 @@ import (
 // maxSecret is the size limit in bytes of all secrets but API keys. The largest known is a URI of a few hundred characters.
 const maxSecret = 64 << 10
 
-// simulatorPrefix begins every credential of the simulator.
-const simulatorPrefix = "sim_"
-
 // use is a reference to a secret in a project.
 type use struct {
 	field string // the path, which identifies the use
@@ -118,7 +115,7 @@ func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 	case kindAppSecret:
 		return acceptAppSecret(value)
 	case kindTelegram:
-		if !isSimulated(value) && !botToken.Match(value) {
+		if !Simulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid
 		}
 	case kindWebhook, kindTestWebhook:
@@ -165,8 +162,6 @@ func acceptAuthority(value []byte) ([]byte, Reason) {
 
 // botToken is the documented format of Telegram. The check keeps other content of a Secret out of request paths.
 var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]+$`)
-
-func isSimulated(credential []byte) bool { return bytes.HasPrefix(credential, []byte(simulatorPrefix)) }
 
 // isGraphic reports whether a value has only visible ASCII characters: headers, and so clients, can send no others.
 func isGraphic(value []byte) bool {

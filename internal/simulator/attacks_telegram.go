@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 func telegramAttacks() []Attack {
@@ -23,7 +23,7 @@ func telegramAttacks() []Attack {
 		forged("no-secret", "posts the text without the webhook's secret", func(*bot) string { return "" }),
 		forged("wrong-secret", "posts it with a guessed secret", func(*bot) string { return "guessed" }),
 		forged("other-project-secret", "posts it with the token in place of the secret",
-			func(b *bot) string { return messenger.SimulatorPrefix + b.Username }),
+			func(b *bot) string { return settings.SimulatorPrefix + b.Username }),
 	}
 	return append(attacks, append(contactAttacks(), textAttacks()...)...)
 }

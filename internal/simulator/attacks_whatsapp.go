@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // strangersSecret signs for a project that is not the one under attack.
-const strangersSecret = messenger.SimulatorPrefix + "another_project"
+const strangersSecret = settings.SimulatorPrefix + "another_project"
 
 func whatsAppAttacks() []Attack {
 	forged := func(name, summary string, header func(b *business, body []byte) http.Header) Attack {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // hub is what the platforms, their users and the receiver share: the lock of all their state, the clock, what happened,
@@ -43,12 +43,12 @@ func newHub(o Options) *hub {
 
 // acceptsCredential reports whether a credential is a simulated one that was not revoked. The lock is held.
 func (h *hub) acceptsCredential(credential string) bool {
-	return messenger.Simulated(credential) && !slices.Contains(h.revoked, credential)
+	return settings.Simulated(credential) && !slices.Contains(h.revoked, credential)
 }
 
 // revokeCredential has a credential be refused from now on.
 func (h *hub) revokeCredential(credential string) *failure {
-	if !messenger.Simulated(credential) || !inURL.MatchString(credential) {
+	if !settings.Simulated(credential) || !inURL.MatchString(credential) {
 		return badRequest("credential", "want a credential that begins with sim_")
 	}
 	h.mu.Lock()

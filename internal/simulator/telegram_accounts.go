@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // TelegramAccount is a bot as its owner sets it up.
@@ -21,7 +21,7 @@ func (tg *telegram) addAccount(a TelegramAccount) *failure {
 	switch {
 	case !botUsername.MatchString(a.Username):
 		return badRequest("username", "want a bot's username")
-	case a.Token != "" && !messenger.Simulated(a.Token):
+	case a.Token != "" && !settings.Simulated(a.Token):
 		return badRequest("token", "only tokens that begin with sim_ are taken")
 	case a.Callback != "" && !isCallbackURL(a.Callback):
 		return badRequest("callback", "want an http or https URL")

@@ -6,13 +6,13 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // credentialOf returns the account that a credential names: the digits of the number, or the bot's username. After a colon is
 // whatever distinguishes two credentials of one account.
 func credentialOf(credential string) (account string, ok bool) {
-	rest, ok := strings.CutPrefix(credential, messenger.SimulatorPrefix)
+	rest, ok := strings.CutPrefix(credential, settings.SimulatorPrefix)
 	account, _, _ = strings.Cut(rest, ":")
 	return account, ok
 }
@@ -95,7 +95,7 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return badRequest("phoneNumberID", "want digits")
 	case a.Number != "" && !e164.MatchString(a.Number):
 		return badRequest("number", "want the number in E.164, as +4915112345670")
-	case a.AppSecret != "" && !messenger.Simulated(a.AppSecret):
+	case a.AppSecret != "" && !settings.Simulated(a.AppSecret):
 		return badRequest("appSecret", "only secrets that begin with sim_ are taken")
 	case a.Callback != "" && !isCallbackURL(a.Callback):
 		return badRequest("callback", "want an http or https URL")

@@ -6,7 +6,7 @@ package main
 var whatsappAccountMutants = []Mutant{
 	{
 		Name: "replies-success-answered-on-trouble", Promise: "platforms.md 1: OnTrouble suppresses the reply to success",
-		Symbol: "messenger.SendPolicy.allowsReply", Old: "o != OutcomeVerified", New: "o != OutcomeNoCode",
+		Symbol: "messenger.allowsReply", Old: "o != OutcomeVerified", New: "o != OutcomeNoCode",
 		Suite: "replies", Test: "TestReplier_policyOf",
 	},
 	{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -441,7 +442,7 @@ func TestNew_needsItsParts(t *testing.T) {
 
 // TestFlow_sendPolicy has a stranger, a wrong number and the right one under each policy: the question for the contact is always sent.
 func TestFlow_sendPolicy(t *testing.T) {
-	for policy, replies := range map[messenger.SendPolicy]int{messenger.SendAlways: 3, messenger.SendOnTrouble: 2, messenger.SendNever: 0} {
+	for policy, replies := range map[settings.SendPolicy]int{settings.SendAlways: 3, settings.SendOnTrouble: 2, settings.SendNever: 0} {
 		t.Run(fmt.Sprint(policy), func(t *testing.T) {
 			w := newWorld(t)
 			changed := *w.settings

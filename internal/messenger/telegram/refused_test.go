@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -118,7 +119,7 @@ func TestRefused_badNumber(t *testing.T) {
 
 func TestRefused_withoutReplies(t *testing.T) {
 	w := newWorld(t)
-	w.settings.Replies.Send = messenger.SendNever
+	w.settings.Replies.Send = settings.SendNever
 	id := w.initiate("golden").Request.ID
 	w.accept(w.update(1, user, "/start "+goldenCode))
 	w.accept(w.refusedContact("anonymous", 2, user))

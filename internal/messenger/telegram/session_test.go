@@ -205,7 +205,7 @@ func (p *polling) startSessionNow() verification.Initiated {
 
 // TestSession_sendPolicy: the message is no mere reply, so no policy of the project keeps it back.
 func TestSession_sendPolicy(t *testing.T) {
-	for _, policy := range []messenger.SendPolicy{messenger.SendAlways, messenger.SendOnTrouble, messenger.SendNever} {
+	for _, policy := range []settings.SendPolicy{settings.SendAlways, settings.SendOnTrouble, settings.SendNever} {
 		w, made := newSession(t)
 		w.settings.Replies.Send = policy
 		w.Expect(w.prove(made).Text).To(ContainSubstring(w.codesOf(made).Digits.Reveal()))
@@ -284,7 +284,7 @@ func TestSession_notMeOfPossession(t *testing.T) {
 // TestSession_notMeTooLate: after the confirmation it changes nothing, and the reply says what to do; after the request's time it says
 // that nothing was confirmed.
 func TestSession_notMeTooLate(t *testing.T) {
-	for _, policy := range []messenger.SendPolicy{messenger.SendAlways, messenger.SendOnTrouble} {
+	for _, policy := range []settings.SendPolicy{settings.SendAlways, settings.SendOnTrouble} {
 		w, made := newSession(t)
 		w.settings.Replies.Send = policy
 		w.prove(made)

@@ -157,7 +157,7 @@ func TestRefused_afterTheQuestion(t *testing.T) {
 
 func TestRefused_withoutReplies(t *testing.T) {
 	f, made := newStrict(t)
-	f.change(func(s *settings.Settings) { s.Replies.Send = messenger.SendNever })
+	f.change(func(s *settings.Settings) { s.Replies.Send = settings.SendNever })
 	f.Expect(f.post(webhookOf(forwardedOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.Expect(f.hintOf(made.Request.ID)).To(Equal(verification.HintTextRefused))
 	f.Expect(f.takeReplies(f.hook)).To(BeEmpty())

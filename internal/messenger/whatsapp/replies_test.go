@@ -218,16 +218,16 @@ func TestHook_guessing(t *testing.T) {
 
 // TestHook_sendPolicy has each kind of reply under each policy. A prompt is sent under all of them: without it the user is stuck.
 func TestHook_sendPolicy(t *testing.T) {
-	type sent map[messenger.SendPolicy]int
-	always := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1, messenger.SendNever: 1}
-	trouble := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1}
+	type sent map[settings.SendPolicy]int
+	always := sent{settings.SendAlways: 1, settings.SendOnTrouble: 1, settings.SendNever: 1}
+	trouble := sent{settings.SendAlways: 1, settings.SendOnTrouble: 1}
 	ofTelegram := expectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "telegram"))
 	for name, c := range map[string]struct {
 		m                object
 		accepts, prepare bool
 		want             sent
 	}{
-		"verified":        {textOf(firstCode, nil), false, false, sent{messenger.SendAlways: 1}},
+		"verified":        {textOf(firstCode, nil), false, false, sent{settings.SendAlways: 1}},
 		"wrong number":    {textOf(firstCode, object{"from": "16505550000"}), false, false, trouble},
 		"stranger":        {textOf("hello", nil), false, false, trouble},
 		"hidden":          {hidden(firstCode, hiddenUser), false, false, trouble},
@@ -236,7 +236,7 @@ func TestHook_sendPolicy(t *testing.T) {
 		"ask to confirm":  {textOf(firstCode, nil), false, true, always},
 		"other messenger": {textOf(ofTelegram, nil), false, false, trouble},
 	} {
-		for policy := messenger.SendAlways; policy <= messenger.SendNever; policy++ {
+		for policy := settings.SendAlways; policy <= settings.SendNever; policy++ {
 			t.Run(fmt.Sprintf("%s, policy %d", name, policy), func(t *testing.T) {
 				f := newFixture(t)
 				f.change(func(s *settings.Settings) {

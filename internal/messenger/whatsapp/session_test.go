@@ -261,7 +261,7 @@ func TestSession_again(t *testing.T) {
 
 // TestSession_sendPolicy: the message is no mere reply, so no policy of the project keeps it back.
 func TestSession_sendPolicy(t *testing.T) {
-	for _, policy := range []messenger.SendPolicy{messenger.SendAlways, messenger.SendOnTrouble, messenger.SendNever} {
+	for _, policy := range []settings.SendPolicy{settings.SendAlways, settings.SendOnTrouble, settings.SendNever} {
 		f, made := newSession(t)
 		f.change(func(s *settings.Settings) { s.Replies.Send = policy })
 		f.Expect(f.prove(made).text()).To(ContainSubstring(f.codesOf(made).Digits.Reveal()))
@@ -392,7 +392,7 @@ func TestSession_notMeTwice(t *testing.T) {
 // TestSession_notMeTooLate: after the confirmation it changes nothing, and the reply says what to do; after the request's time it says
 // that nothing was confirmed.
 func TestSession_notMeTooLate(t *testing.T) {
-	for _, policy := range []messenger.SendPolicy{messenger.SendAlways, messenger.SendOnTrouble, messenger.SendNever} {
+	for _, policy := range []settings.SendPolicy{settings.SendAlways, settings.SendOnTrouble, settings.SendNever} {
 		f, made := newSession(t)
 		f.change(func(s *settings.Settings) { s.Replies.Send = policy })
 		button := f.notMeOf(f.prove(made))
@@ -402,7 +402,7 @@ func TestSession_notMeTooLate(t *testing.T) {
 		f.declineBy(button, object{"id": "wamid.later"})
 		f.Expect(f.state(made.Request.ID)).To(Equal(verified))
 		calls := f.sendReplies()
-		if policy == messenger.SendNever {
+		if policy == settings.SendNever {
 			f.Expect(calls).To(HaveLen(1))
 			continue
 		}

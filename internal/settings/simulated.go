@@ -1,4 +1,4 @@
-package messenger
+package settings
 
 // SimulatorPrefix begins every credential of the simulator, and no other. Those go to the simulator and nowhere else, and no
 // others go there.
