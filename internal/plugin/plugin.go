@@ -16,12 +16,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
 	"github.com/phoneproof/phoneproof/internal/plugin/manage"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/redeliver"
 	"github.com/phoneproof/phoneproof/internal/plugin/report"
 	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 	"github.com/phoneproof/phoneproof/internal/plugin/rotate"
 	"github.com/phoneproof/phoneproof/internal/plugin/status"
-	"github.com/phoneproof/phoneproof/internal/plugin/verify"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -74,8 +72,8 @@ It works with your own rights. The help of each command names those that it need
 	root.AddCommand(
 		status.NewCommand(env),
 		requests.NewCommand(env),
-		verify.NewCommand(env), verify.NewCancelCommand(env),
-		redeliver.NewCommand(env),
+		requests.NewVerifyCommand(env), requests.NewCancelCommand(env),
+		requests.NewRedeliverCommand(env),
 		rotate.NewCommand(env),
 		report.NewCommand(env),
 		doctor.NewCommand(env.Flags, env.Streams),

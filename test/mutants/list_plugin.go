@@ -60,12 +60,12 @@ var pluginMutants = []Mutant{
 	},
 	{
 		Name: "redelivery-says-the-former-outcome", Promise: "proof.md 16: redeliver says what became of this event",
-		Symbol: "redeliver.findOutcome", Old: "e.Annotations[verifyv1.RedeliverAnnotation] == mark &&", New: "",
+		Symbol: "requests.findOutcome", Old: "e.Annotations[verifyv1.RedeliverAnnotation] == mark &&", New: "",
 		Suite: "plugin", Test: "TestRedeliver_says",
 	},
 	{
 		Name: "redelivery-without-waiting", Promise: "proof.md 16: redeliver waits for the holder of the lease",
-		Symbol: "redeliver.annotate", Old: "return p.Project.Status.ObservedRedeliver == mark, nil", New: "return true, nil",
+		Symbol: "requests.annotate", Old: "return p.Project.Status.ObservedRedeliver == mark, nil", New: "return true, nil",
 		Suite: "plugin", Test: "TestRedeliver_refuses",
 	},
 	{

@@ -56,16 +56,16 @@ func (r *reader) addOutputFlags(cmd *cobra.Command) {
 }
 
 // open returns the source of a project's requests.
-func (r *reader) open(ctx context.Context, name string) (Source, error) {
+func (r *reader) open(ctx context.Context, name string) (requestSource, error) {
 	opened, err := r.openProject(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, r.env, opened, &r.key)
+	return openSource(ctx, r.env, opened, &r.key)
 }
 
 // openObjects returns the objects of a project, with any storage.
-func (r *reader) openObjects(ctx context.Context, name string) (Source, error) {
+func (r *reader) openObjects(ctx context.Context, name string) (requestSource, error) {
 	opened, err := r.openProject(ctx, name)
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (r *reader) printList(list []podapi.Request) error {
 const searched = 10_000
 
 // printSelected prints those of the newest requests that keep reports true for.
-func (r *reader) printSelected(ctx context.Context, source Source, limit int, keep func(*podapi.Request) bool) error {
+func (r *reader) printSelected(ctx context.Context, source requestSource, limit int, keep func(*podapi.Request) bool) error {
 	query, err := r.query.parse(r.now())
 	if err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package requests are the commands that list, show, watch and delete the requests of a project, whichever store keeps them.
+// Package requests are the commands about the requests of a project, whichever store keeps them: they start, list, show, watch, end and
+// delete verifications, and send their events again.
 package requests
 
 import (
@@ -11,36 +12,36 @@ import (
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 )
 
-// Source reads the requests of a project.
-type Source interface {
+// requestSource reads the requests of a project.
+type requestSource interface {
 	// List returns at most limit requests, newest first.
 	List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error)
 	// Get returns one request with its hints and attempts.
 	Get(ctx context.Context, id string) (podapi.Request, error)
 	// Watch calls show with each request that is new or changed, until ctx ends or show returns an error.
 	Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error
-	// Follow calls show with one request now and whenever it changes, until ctx ends or show returns an error. It fails with ErrNotFound
-	// if there is no such request, and with ErrDeleted once there is none any more.
+	// Follow calls show with one request now and whenever it changes, until ctx ends or show returns an error. It fails with errNotFound
+	// if there is no such request, and with errDeleted once there is none any more.
 	Follow(ctx context.Context, id string, show func(podapi.Request) error) error
 }
 
 // The errors of Follow.
 var (
-	ErrNotFound = errors.New("not found")
-	ErrDeleted  = errors.New("deleted while it was watched")
+	errNotFound = errors.New("not found")
+	errDeleted  = errors.New("deleted while it was watched")
 )
 
 // describeAbsence returns the error for a request that is not there, and may have been before.
 func describeAbsence(id string, wasThere bool) error {
 	if wasThere {
-		return fmt.Errorf("request %s: %w", id, ErrDeleted)
+		return fmt.Errorf("request %s: %w", id, errDeleted)
 	}
-	return fmt.Errorf("request %s: %w", id, ErrNotFound)
+	return fmt.Errorf("request %s: %w", id, errNotFound)
 }
 
-// Open returns the source of a project: objects by the reader's own rights, or else the API of a pod by an API key. A key that a flag names
+// openSource returns the source of a project: objects by the reader's own rights, or else the API of a pod by an API key. A key that a flag names
 // decides for the API with any storage.
-func Open(ctx context.Context, env *project.Env, c *project.Client, key *podapi.KeyFlags) (Source, error) {
+func openSource(ctx context.Context, env *project.Env, c *project.Client, key *podapi.KeyFlags) (requestSource, error) {
 	if c.UsesObjects() && !key.Named() {
 		return &objects{client: c, now: time.Now}, nil
 	}

@@ -1,5 +1,4 @@
-// Package verify are the commands that start and end a verification.
-package verify
+package requests
 
 import (
 	"context"
@@ -27,11 +26,8 @@ const (
 	qrNever  = "never"
 )
 
-// defaultTimeout bounds the wait for a server to take a manual request up.
-const defaultTimeout = time.Minute
-
-// command holds the flags.
-type command struct {
+// starting holds the flags of verify.
+type starting struct {
 	env       *project.Env
 	key       podapi.KeyFlags
 	method    string
@@ -49,9 +45,9 @@ type started struct {
 	await func(context.Context) (status, hint string, err error)
 }
 
-// NewCommand returns the command verify.
-func NewCommand(env *project.Env) *cobra.Command {
-	c := &command{env: env, key: podapi.KeyFlags{Scope: verifyv1.ScopeInit}}
+// NewVerifyCommand returns the command verify.
+func NewVerifyCommand(env *project.Env) *cobra.Command {
+	c := &starting{env: env, key: podapi.KeyFlags{Scope: verifyv1.ScopeInit}}
 	cmd := &cobra.Command{
 		Use:   "verify NAME PHONE",
 		Short: "Start a verification, and show its link and a QR code",
@@ -84,7 +80,7 @@ The link holds the code of the request: show it to the owner of the number alone
 	}, rights.ForAPI("with storage PostgreSQL or a key")...)...)
 }
 
-func (c *command) run(ctx context.Context, name, number string) error {
+func (c *starting) run(ctx context.Context, name, number string) error {
 	if !slices.Contains([]string{qrAuto, qrAlways, qrNever}, c.qr) {
 		return fmt.Errorf("--qr %q is unknown: use auto, always or never", c.qr)
 	}
@@ -133,7 +129,7 @@ func chooseMethod(p *verifyv1.VerificationProject, wanted string) (verifyv1.Meth
 	}
 }
 
-func (c *command) show(v *started) error {
+func (c *starting) show(v *started) error {
 	out := c.env.Streams.Out
 	if err := c.env.Print("request %s\n\n%s\n", v.id, output.Clean(v.link)); err != nil {
 		return err
@@ -151,7 +147,7 @@ func (c *command) show(v *started) error {
 var errNotVerified = errors.New("the number was not verified")
 
 // follow prints each change until the verification ends.
-func (c *command) follow(ctx context.Context, v *started) error {
+func (c *starting) follow(ctx context.Context, v *started) error {
 	shown := ""
 	for {
 		status, hint, err := v.await(ctx)
@@ -174,7 +170,7 @@ func (c *command) follow(ctx context.Context, v *started) error {
 }
 
 // startByAPI calls init at a pod.
-func (c *command) startByAPI(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
+func (c *starting) startByAPI(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
 	api, err := podapi.Connect(ctx, c.env, p, &c.key)
 	if err != nil {
 		return started{}, fmt.Errorf("start verification: %w", err)

@@ -1,4 +1,4 @@
-package redeliver
+package requests
 
 import (
 	"context"
@@ -8,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 )
 
 // lastAttempt returns when the last attempt was made before a redelivery; zero if there was none, or no such request is stored.
-func (c *command) lastAttempt(ctx context.Context, source requests.Source, id string) time.Time {
+func (c *redelivery) lastAttempt(ctx context.Context, source requestSource, id string) time.Time {
 	if !c.wait {
 		return time.Time{}
 	}
@@ -24,9 +23,9 @@ func (c *command) lastAttempt(ctx context.Context, source requests.Source, id st
 }
 
 // awaitDelivery waits until an attempt was made after the one of before. It reports whether the receiver took the event.
-func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id string, before time.Time) (bool, error) {
+func (c *redelivery) awaitDelivery(ctx context.Context, source requestSource, id string, before time.Time) (bool, error) {
 	var last podapi.Request
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, outcomeInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if last, err = source.Get(ctx, id); err != nil {
 			return false, err

@@ -1,4 +1,4 @@
-package redeliver
+package requests
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	pollInterval = 300 * time.Millisecond
+	outcomeInterval = 300 * time.Millisecond
 	// eventTimeout is how long the Event of an outcome may take after the status has it.
 	eventTimeout = 10 * time.Second
 )
@@ -39,7 +39,7 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 	if err := p.Patch(ctx, p.Project, client.MergeFrom(before)); err != nil {
 		return false, "", fmt.Errorf("annotate project: %w", err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, outcomeInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := p.Reload(ctx); err != nil {
 			return false, err
 		}
@@ -58,7 +58,7 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 // readOutcome returns what the Event of the redelivery says.
 func readOutcome(ctx context.Context, p *project.Client, mark string) (granted bool, message string, err error) {
 	var outcome *eventsv1.Event
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, outcomeInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
 		var list eventsv1.EventList
 		if err := p.List(ctx, &list, client.InNamespace(p.Project.Namespace), client.MatchingFields{
 			"regarding.uid": string(p.Project.UID),

@@ -1,5 +1,4 @@
-// Package redeliver is the command that sends events of requests again.
-package redeliver
+package requests
 
 import (
 	"context"
@@ -13,19 +12,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 )
 
 const (
-	// defaultTimeout bounds each wait: for the lease holder, and with --wait for the receiver.
+	// defaultTimeout bounds each wait: for a server to take a manual request up, for the lease holder, and for the receiver.
 	defaultTimeout = time.Minute
-	// searched is how many of the newest requests --failed and --due look at.
-	searched = 100_000
+	// searchedEvents is how many of the newest requests --failed and --due look at.
+	searchedEvents = 100_000
 )
 
-// command holds the flags.
-type command struct {
+// redelivery holds the flags of redeliver.
+type redelivery struct {
 	env     *project.Env
 	key     podapi.KeyFlags
 	failed  bool
@@ -34,9 +32,9 @@ type command struct {
 	timeout time.Duration
 }
 
-// NewCommand returns the command.
-func NewCommand(env *project.Env) *cobra.Command {
-	c := &command{env: env}
+// NewRedeliverCommand returns the command redeliver, which sends events again.
+func NewRedeliverCommand(env *project.Env) *cobra.Command {
+	c := &redelivery{env: env}
 	cmd := &cobra.Command{
 		Use:   "redeliver NAME ID... | NAME [--failed] [--due]",
 		Short: "Send the events of requests once more",
@@ -78,12 +76,12 @@ and to --wait it reads them: VerificationRequests, or with storage PostgreSQL th
 }
 
 // lists reports whether the command finds the requests itself.
-func (c *command) lists() bool { return c.failed || c.due }
+func (c *redelivery) lists() bool { return c.failed || c.due }
 
 // errRefused makes the exit code of a command that could not send each event.
 var errRefused = errors.New("not every event was sent")
 
-func (c *command) run(ctx context.Context, name string, ids []string) error {
+func (c *redelivery) run(ctx context.Context, name string, ids []string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
@@ -91,11 +89,11 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 	if opened.Project.Spec.Webhook == nil {
 		return fmt.Errorf("project %s has no webhook, so there is nowhere to send an event", name)
 	}
-	var source requests.Source
+	var source requestSource
 	if c.lists() || c.wait {
 		reading := c.key
 		reading.Scope = verifyv1.ScopeRead
-		if source, err = requests.Open(ctx, c.env, opened, &reading); err != nil {
+		if source, err = openSource(ctx, c.env, opened, &reading); err != nil {
 			return fmt.Errorf("read requests: %w", err)
 		}
 	}
@@ -126,8 +124,8 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 }
 
 // findRequests returns the ids of the requests whose event was given up or waits, as the flags say, oldest first.
-func (c *command) findRequests(ctx context.Context, source requests.Source) ([]string, error) {
-	list, err := source.List(ctx, podapi.Query{}, searched)
+func (c *redelivery) findRequests(ctx context.Context, source requestSource) ([]string, error) {
+	list, err := source.List(ctx, podapi.Query{}, searchedEvents)
 	if err != nil {
 		return nil, fmt.Errorf("find events: %w", err)
 	}
@@ -147,7 +145,7 @@ func (c *command) findRequests(ctx context.Context, source requests.Source) ([]s
 // sender makes the event of a request due. It reports whether that was granted, and in words what became of it.
 type sender func(ctx context.Context, id string) (granted bool, message string, err error)
 
-func (c *command) newSender(ctx context.Context, p *project.Client) (sender, error) {
+func (c *redelivery) newSender(ctx context.Context, p *project.Client) (sender, error) {
 	if !c.key.Named() {
 		return func(ctx context.Context, id string) (bool, string, error) { return annotate(ctx, p, id, c.timeout) }, nil
 	}
@@ -169,7 +167,7 @@ func (c *command) newSender(ctx context.Context, p *project.Client) (sender, err
 }
 
 // redeliver sends one event, and reports whether that was done.
-func (c *command) redeliver(ctx context.Context, send sender, source requests.Source, id string) (bool, error) {
+func (c *redelivery) redeliver(ctx context.Context, send sender, source requestSource, id string) (bool, error) {
 	before := c.lastAttempt(ctx, source, id)
 	granted, message, err := send(ctx, id)
 	if err != nil {

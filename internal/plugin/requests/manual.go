@@ -1,4 +1,4 @@
-package verify
+package requests
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// pollInterval is how often an object is read while something is awaited: the right to watch is not needed then.
-	pollInterval = 500 * time.Millisecond
+	// objectInterval is how often an object is read while something is awaited: the right to watch is not needed then.
+	objectInterval = 500 * time.Millisecond
 	// maxPrefix leaves room for what the API server appends to a generated name.
 	maxPrefix = 200
 )
 
 // startManual creates a manual request, and waits until a server has put the link into its status.
-func (c *command) startManual(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
+func (c *starting) startManual(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
 	if c.subject != "" {
 		return started{}, errors.New("--subject counts through the API only: name a key with --api-key or --api-key-file, too")
 	}
@@ -41,7 +41,7 @@ func (c *command) startManual(ctx context.Context, p *project.Client, number pho
 		return started{}, fmt.Errorf("create VerificationRequest: %w", err)
 	}
 	key := client.ObjectKeyFromObject(object)
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, objectInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
 		if err := p.Get(ctx, key, object); err != nil {
 			return false, fmt.Errorf("read VerificationRequest: %w", err)
 		}
@@ -66,7 +66,7 @@ func (c *command) startManual(ctx context.Context, p *project.Client, number pho
 
 // awaitObject returns the phase in the words of the API, after one interval.
 func awaitObject(ctx context.Context, p *project.Client, key client.ObjectKey) (status, hint string, err error) {
-	timer := time.NewTimer(pollInterval)
+	timer := time.NewTimer(objectInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
