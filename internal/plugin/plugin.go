@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
-	"github.com/phoneproof/phoneproof/internal/plugin/manage"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/plugin/report"
 	"github.com/phoneproof/phoneproof/internal/plugin/requests"
@@ -77,7 +76,7 @@ It works with your own rights. The help of each command names those that it need
 		rotate.NewCommand(env),
 		report.NewCommand(env),
 		doctor.NewCommand(env.Flags, env.Streams),
-		manage.NewSuspendCommand(env), manage.NewResumeCommand(env), manage.NewLogsCommand(env), manage.NewMetricsCommand(env),
+		status.NewSuspendCommand(env), status.NewResumeCommand(env), status.NewLogsCommand(env), status.NewMetricsCommand(env),
 		newVersionCommand(env),
 	)
 	return root

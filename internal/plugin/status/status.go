@@ -1,4 +1,5 @@
-// Package status is the command status: what a project is, what is wrong with it, and what to do.
+// Package status are the commands for the daily work on a project: what it is, what is wrong with it and what to do, its logs and metrics,
+// and how it is stopped and started.
 package status
 
 import (

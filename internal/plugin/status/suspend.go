@@ -1,5 +1,4 @@
-// Package manage are small commands for the daily work on projects: stopping and starting them, their logs and metrics.
-package manage
+package status
 
 import (
 	"context"
