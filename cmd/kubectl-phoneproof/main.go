@@ -8,8 +8,6 @@ import (
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 func main() { os.Exit(run()) }
@@ -20,5 +18,5 @@ func run() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	return plugin.Run(ctx, streams, os.Args[1:])
+	return runCommand(ctx, streams, os.Args[1:])
 }

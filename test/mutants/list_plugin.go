@@ -85,7 +85,7 @@ var pluginMutants = []Mutant{
 	},
 	{
 		Name: "skipped-requests-with-undeclared-rights", Promise: "proof.md 16: a command declares the rights that it needs",
-		Symbol: "requests.newSkippedCommand", Old: `, rights.Right{Verbs: "list", Resource: rights.Requests}`, New: "",
+		Symbol: "requests.newSkippedCommand", Old: `, plugin.Right{Verbs: "list", Resource: plugin.ResourceRequests}`, New: "",
 		Suite: "plugin", Test: "TestRights/skipped",
 	},
 	{

@@ -30,7 +30,7 @@ var suites = map[string]Suite{
 	"status":        {Package: "./controllers/projectstatus"},
 	"server":        {Package: "./internal/server"},
 	"render":        {Package: "./controllers/project/render"},
-	"plugin":        {Package: "./internal/plugin", Limit: minutes(3)},
+	"plugin":        {Package: "./cmd/kubectl-phoneproof", Limit: minutes(3)},
 	"doctor":        {Package: "./internal/plugin/doctor"},
 	"report":        {Package: "./internal/plugin/report"},
 	// Few faults: the mutants are noticed without them, and faults may explain deviations.

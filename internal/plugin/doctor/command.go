@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // The codes that the program ends with.
@@ -100,19 +100,19 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 	cmd.Flags().StringVar(&o.GraphURL, "whatsapp-url", "", "Meta's Graph API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.BotAPIURL, "telegram-url", "", "the Bot API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.SimulatorURL, "simulator-url", "", "where credentials that begin with sim_ go with --ask-platforms")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects},
-		rights.Right{Verbs: "list", Resource: rights.Projects, For: "without NAME"},
-		rights.Right{Verbs: "get", Resource: "deployments.apps", For: "the pods"},
-		rights.Right{Verbs: "list", Resource: "pods", For: "the pods"},
-		rights.Right{Verbs: "list", Resource: "resourcequotas", For: "what keeps pods from starting"},
-		rights.Right{Verbs: "list", Resource: "limitranges", For: "what keeps pods from starting"},
-		rights.Right{Verbs: "list", Resource: "networkpolicies.networking.k8s.io", For: "who reaches the pods"},
-		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the pods' clocks"},
-		rights.Right{Verbs: "get", Resource: "roles.rbac.authorization.k8s.io", For: "the roles of the pods"},
-		rights.Right{Verbs: "create", Resource: "localsubjectaccessreviews.authorization.k8s.io", For: "the operator's rights"},
-		rights.Right{Verbs: "get", Resource: "secrets", For: "the form of the values, and --ask-platforms"},
-		rights.Right{Verbs: "get", Resource: "pods/proxy", For: "what arrives at the callback of WhatsApp"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "list", Resource: plugin.ResourceProjects, For: "without NAME"},
+		plugin.Right{Verbs: "get", Resource: "deployments.apps", For: "the pods"},
+		plugin.Right{Verbs: "list", Resource: "pods", For: "the pods"},
+		plugin.Right{Verbs: "list", Resource: "resourcequotas", For: "what keeps pods from starting"},
+		plugin.Right{Verbs: "list", Resource: "limitranges", For: "what keeps pods from starting"},
+		plugin.Right{Verbs: "list", Resource: "networkpolicies.networking.k8s.io", For: "who reaches the pods"},
+		plugin.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the pods' clocks"},
+		plugin.Right{Verbs: "get", Resource: "roles.rbac.authorization.k8s.io", For: "the roles of the pods"},
+		plugin.Right{Verbs: "create", Resource: "localsubjectaccessreviews.authorization.k8s.io", For: "the operator's rights"},
+		plugin.Right{Verbs: "get", Resource: "secrets", For: "the form of the values, and --ask-platforms"},
+		plugin.Right{Verbs: "get", Resource: "pods/proxy", For: "what arrives at the callback of WhatsApp"},
 	)
 }
 

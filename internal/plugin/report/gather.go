@@ -19,8 +19,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/leader"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -120,7 +119,7 @@ func (b *bundle) readPods(ctx context.Context) error {
 	b.addYAML("pods.yaml", described)
 	newReader := b.env.ReadLogs
 	if newReader == nil {
-		newReader = project.NewReadLogs
+		newReader = plugin.NewReadLogs
 	}
 	read, err := newReader(b.client.Config)
 	if err != nil {
@@ -136,7 +135,7 @@ func (b *bundle) readPods(ctx context.Context) error {
 }
 
 // readLog adds the end of a log, or of that from before the last restart.
-func (b *bundle) readLog(ctx context.Context, read project.ReadLogs, pod *corev1.Pod, previous bool) {
+func (b *bundle) readLog(ctx context.Context, read plugin.ReadLogs, pod *corev1.Pod, previous bool) {
 	name := "logs/" + pod.Name + ".log"
 	if previous {
 		name = "logs/" + pod.Name + ".previous.log"
@@ -170,7 +169,7 @@ func (b *bundle) readLog(ctx context.Context, read project.ReadLogs, pod *corev1
 }
 
 func (b *bundle) readMetrics(ctx context.Context) error {
-	text, err := podapi.ReadMetrics(ctx, b.env, b.client)
+	text, err := plugin.ReadMetrics(ctx, b.env, b.client)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // Bounds of the logs in a bundle.
@@ -26,7 +25,7 @@ const (
 )
 
 // NewCommand returns the command.
-func NewCommand(env *project.Env) *cobra.Command {
+func NewCommand(env *plugin.Env) *cobra.Command {
 	var (
 		file  string
 		since time.Duration
@@ -44,7 +43,7 @@ listed in errors.txt.`,
   kubectl phoneproof report shop --file - | tar tz`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
+			opened, err := plugin.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
 				return fmt.Errorf("open project: %w", err)
 			}
@@ -56,21 +55,21 @@ listed in errors.txt.`,
 	}
 	cmd.Flags().StringVar(&file, "file", "", "where to write the bundle, - for standard output; by default a file in this folder")
 	cmd.Flags().DurationVar(&since, "since", 24*time.Hour, "how far logs go back")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects},
-		rights.Right{Verbs: "list", Resource: rights.Events, For: "events"},
-		rights.Right{Verbs: "list", Resource: "pods", For: "pods, logs, metrics"},
-		rights.Right{Verbs: "get", Resource: "pods/log", For: "logs"},
-		rights.Right{Verbs: "create,get", Resource: "pods/portforward", For: "metrics"},
-		rights.Right{Verbs: "get", Resource: "deployments.apps", For: "Deployment"},
-		rights.Right{Verbs: "get", Resource: "services", For: "Service"},
-		rights.Right{Verbs: "get", Resource: "ingresses.networking.k8s.io", For: "Ingress"},
-		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "lease"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "list", Resource: plugin.ResourceEvents, For: "events"},
+		plugin.Right{Verbs: "list", Resource: "pods", For: "pods, logs, metrics"},
+		plugin.Right{Verbs: "get", Resource: "pods/log", For: "logs"},
+		plugin.Right{Verbs: "create,get", Resource: "pods/portforward", For: "metrics"},
+		plugin.Right{Verbs: "get", Resource: "deployments.apps", For: "Deployment"},
+		plugin.Right{Verbs: "get", Resource: "services", For: "Service"},
+		plugin.Right{Verbs: "get", Resource: "ingresses.networking.k8s.io", For: "Ingress"},
+		plugin.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "lease"},
 	)
 }
 
 // write writes the bundle into a file, or to standard output.
-func write(ctx context.Context, env *project.Env, p *project.Client, file string, since time.Duration) (err error) {
+func write(ctx context.Context, env *plugin.Env, p *plugin.Client, file string, since time.Duration) (err error) {
 	b := &bundle{env: env, client: p, scrub: newScrubber(namesOf(p.Project)...), since: since, at: time.Now().UTC()}
 	b.gather(ctx)
 	if file == "-" {
@@ -89,8 +88,8 @@ func write(ctx context.Context, env *project.Env, p *project.Client, file string
 
 // bundle is what was gathered.
 type bundle struct {
-	env    *project.Env
-	client *project.Client
+	env    *plugin.Env
+	client *plugin.Client
 	scrub  *scrubber
 	since  time.Duration
 	at     time.Time

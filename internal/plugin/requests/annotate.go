@@ -14,9 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 const (
@@ -26,7 +24,7 @@ const (
 )
 
 // annotate asks the holder of the lease to send an event, and returns what it answered.
-func annotate(ctx context.Context, p *project.Client, id string, timeout time.Duration) (granted bool, message string, err error) {
+func annotate(ctx context.Context, p *plugin.Client, id string, timeout time.Duration) (granted bool, message string, err error) {
 	if len(validation.IsDNS1123Subdomain(id)) > 0 { // the holder would record the annotation as malformed, without the id
 		return false, "", errors.New("this is not the id of a request")
 	}
@@ -56,7 +54,7 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 }
 
 // readOutcome returns what the Event of the redelivery says.
-func readOutcome(ctx context.Context, p *project.Client, mark string) (granted bool, message string, err error) {
+func readOutcome(ctx context.Context, p *plugin.Client, mark string) (granted bool, message string, err error) {
 	var outcome *eventsv1.Event
 	err = wait.PollUntilContextTimeout(ctx, outcomeInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
 		var list eventsv1.EventList
@@ -70,9 +68,9 @@ func readOutcome(ctx context.Context, p *project.Client, mark string) (granted b
 	})
 	switch {
 	case err == nil:
-		return outcome.Reason == reasonScheduled, output.Clean(outcome.Note), nil
+		return outcome.Reason == reasonScheduled, plugin.Clean(outcome.Note), nil
 	case apierrors.IsForbidden(err):
-		return true, "carried out or refused; the Event that says which may not be read: it needs list " + rights.Events, nil
+		return true, "carried out or refused; the Event that says which may not be read: it needs list " + plugin.ResourceEvents, nil
 	case wait.Interrupted(err):
 		return true, "carried out or refused; no Event says which of the two", nil
 	default:

@@ -9,14 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // NewCancelCommand returns the command cancel.
-func NewCancelCommand(env *project.Env) *cobra.Command {
-	key := podapi.KeyFlags{Scope: verifyv1.ScopeInit}
+func NewCancelCommand(env *plugin.Env) *cobra.Command {
+	key := keyFlags{Scope: verifyv1.ScopeInit}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME ID",
 		Short: "End a pending verification",
@@ -28,14 +26,14 @@ and reports no event.`,
 		Example: `  kubectl phoneproof cancel shop vr4soqontb52m5bmeyx7bop4b4 --api-key backend`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
+			opened, err := plugin.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
 				return fmt.Errorf("open project: %w", err)
 			}
 			if opened.UsesObjects() && !key.Named() {
 				return cancelManual(cmd.Context(), env, opened, args[1])
 			}
-			api, err := podapi.Connect(cmd.Context(), env, opened, &key)
+			api, err := connectAPI(cmd.Context(), env, opened, &key)
 			if err != nil {
 				return fmt.Errorf("cancel verification: %w", err)
 			}
@@ -46,14 +44,14 @@ and reports no event.`,
 		},
 	}
 	key.AddTo(cmd)
-	return rights.Declare(cmd, append([]rights.Right{
-		{Verbs: "get", Resource: rights.Projects},
-		{Verbs: "get,delete", Resource: rights.Requests, For: "manual requests"},
-	}, rights.ForAPI("other requests")...)...)
+	return plugin.DeclareRights(cmd, append([]plugin.Right{
+		{Verbs: "get", Resource: plugin.ResourceProjects},
+		{Verbs: "get,delete", Resource: plugin.ResourceRequests, For: "manual requests"},
+	}, plugin.RightsForAPI("other requests")...)...)
 }
 
 // cancelManual deletes a pending manual request.
-func cancelManual(ctx context.Context, env *project.Env, p *project.Client, id string) error {
+func cancelManual(ctx context.Context, env *plugin.Env, p *plugin.Client, id string) error {
 	var object verifyv1.VerificationRequest
 	if err := p.Get(ctx, client.ObjectKey{Namespace: p.Project.Namespace, Name: id}, &object); err != nil {
 		return fmt.Errorf("read VerificationRequest: %w", err)

@@ -10,17 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // defaultLimit is how many requests are listed unless the user says otherwise.
 const defaultLimit = 50
 
 // NewCommand returns the command with its subcommands.
-func NewCommand(env *project.Env) *cobra.Command {
+func NewCommand(env *plugin.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "requests",
 		Aliases: []string{"request"},
@@ -33,16 +30,16 @@ func NewCommand(env *project.Env) *cobra.Command {
 
 // reader holds what the subcommands have in common.
 type reader struct {
-	env    *project.Env
-	key    podapi.KeyFlags
-	output output.Flags
+	env    *plugin.Env
+	key    keyFlags
+	output plugin.OutputFlags
 	table  tableOptions
 	query  queryFlags
 	now    func() time.Time
 }
 
-func newReader(env *project.Env) *reader {
-	return &reader{env: env, key: podapi.KeyFlags{Scope: verifyv1.ScopeRead}, now: time.Now}
+func newReader(env *plugin.Env) *reader {
+	return &reader{env: env, key: keyFlags{Scope: verifyv1.ScopeRead}, now: time.Now}
 }
 
 func (r *reader) addFlags(cmd *cobra.Command) {
@@ -74,11 +71,11 @@ func (r *reader) openObjects(ctx context.Context, name string) (requestSource, e
 }
 
 // openProject checks the flags of the output before it asks the API server.
-func (r *reader) openProject(ctx context.Context, name string) (*project.Client, error) {
+func (r *reader) openProject(ctx context.Context, name string) (*plugin.Client, error) {
 	if err := r.output.Validate(); err != nil {
 		return nil, err
 	}
-	opened, err := project.Open(ctx, r.env.Flags, name)
+	opened, err := plugin.Open(ctx, r.env.Flags, name)
 	if err != nil {
 		return nil, fmt.Errorf("open project: %w", err)
 	}
@@ -94,7 +91,7 @@ func (f *queryFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.status, "status", "", "only requests with this status: PENDING, VERIFIED or EXPIRED")
 	cmd.Flags().StringVar(&f.reference, "reference", "", "only requests with this reference")
 	f.addSince(cmd)
-	complete := cobra.FixedCompletions([]cobra.Completion{podapi.Pending, podapi.Verified, podapi.Expired}, cobra.ShellCompDirectiveNoFileComp)
+	complete := cobra.FixedCompletions([]cobra.Completion{statusPending, statusVerified, statusExpired}, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("status", complete); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -105,12 +102,12 @@ func (f *queryFlags) addSince(cmd *cobra.Command) {
 }
 
 // parse returns the query of the flags.
-func (f *queryFlags) parse(now time.Time) (podapi.Query, error) {
-	query := podapi.Query{Status: strings.ToUpper(f.status), Reference: f.reference}
+func (f *queryFlags) parse(now time.Time) (Query, error) {
+	query := Query{Status: strings.ToUpper(f.status), Reference: f.reference}
 	switch query.Status {
-	case "", podapi.Pending, podapi.Verified, podapi.Expired:
+	case "", statusPending, statusVerified, statusExpired:
 	default:
-		return podapi.Query{}, fmt.Errorf("--status %q is unknown: use PENDING, VERIFIED or EXPIRED", f.status)
+		return Query{}, fmt.Errorf("--status %q is unknown: use PENDING, VERIFIED or EXPIRED", f.status)
 	}
 	if f.since == "" {
 		return query, nil
@@ -121,7 +118,7 @@ func (f *queryFlags) parse(now time.Time) (podapi.Query, error) {
 	}
 	since, err := time.Parse(time.RFC3339, f.since)
 	if err != nil {
-		return podapi.Query{}, fmt.Errorf("--since %q is neither a duration such as 2h nor a time such as 2027-01-31T09:30:00Z", f.since)
+		return Query{}, fmt.Errorf("--since %q is neither a duration such as 2h nor a time such as 2027-01-31T09:30:00Z", f.since)
 	}
 	query.Since = since
 	return query, nil
@@ -142,9 +139,9 @@ func (l limitFlag) validate() error {
 }
 
 // readRights are the rights of the commands that read requests.
-func readRights(verbs string) []rights.Right {
-	return append([]rights.Right{
-		{Verbs: "get", Resource: rights.Projects},
-		{Verbs: verbs, Resource: rights.Requests, For: "with storage Kubernetes"},
-	}, rights.ForAPI("with storage PostgreSQL")...)
+func readRights(verbs string) []plugin.Right {
+	return append([]plugin.Right{
+		{Verbs: "get", Resource: plugin.ResourceProjects},
+		{Verbs: verbs, Resource: plugin.ResourceRequests, For: "with storage Kubernetes"},
+	}, plugin.RightsForAPI("with storage PostgreSQL")...)
 }

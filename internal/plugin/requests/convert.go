@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -21,36 +20,36 @@ const (
 )
 
 // convertObject returns an object in the form of the API, as the API would answer it at now. It never holds a code.
-func convertObject(o *verifyv1.VerificationRequest, now time.Time) podapi.Request {
+func convertObject(o *verifyv1.VerificationRequest, now time.Time) Request {
 	stored, err := kubernetes.ParseObject(o)
 	if err != nil {
 		return convertUnserved(o, err)
 	}
-	r := podapi.Request{
+	r := Request{
 		RequestID: o.Name, Status: string(stored.PhaseAt(now)), PhoneNumber: stored.Phone.E164(), Method: string(stored.UsedMethod()),
 		CreatedAt: stored.CreatedAt.UTC(), ExpiresAt: stored.EndsAt().UTC(), Hint: string(stored.HintAt(now)),
 		Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata), APIKey: stored.KeyName,
 		Test: stored.Test, Delivery: convertDelivery(o.Status.Delivery), Problem: findRefusal(o),
 	}
-	if r.Status == podapi.Verified {
+	if r.Status == statusVerified {
 		r.VerifiedAt, r.ActualPhoneNumber = stored.VerifiedAt.UTC(), stored.Actual.E164()
 		if assurance := stored.ShownAssurance(); assurance != verification.AssuranceUsual {
 			r.Assurance = string(assurance)
 		}
 	}
 	for _, h := range stored.Hints {
-		r.Hints = append(r.Hints, podapi.Hint{Kind: string(h.Kind), At: h.At.UTC()})
+		r.Hints = append(r.Hints, Hint{Kind: string(h.Kind), At: h.At.UTC()})
 	}
 	for _, a := range stored.PastAttempts() {
-		r.Attempts = append(r.Attempts, podapi.Attempt{At: a.At.UTC(), Event: string(a.Event), StatusCode: a.StatusCode, Reason: a.Reason})
+		r.Attempts = append(r.Attempts, Attempt{At: a.At.UTC(), Event: string(a.Event), StatusCode: a.StatusCode, Reason: a.Reason})
 	}
 	return r
 }
 
 // convertUnserved returns a manual request that was not completed, or an object that servers leave alone.
-func convertUnserved(o *verifyv1.VerificationRequest, reason error) podapi.Request {
-	r := podapi.Request{
-		RequestID: o.Name, Status: podapi.Pending, PhoneNumber: o.Spec.PhoneNumber, Method: strings.ToUpper(string(o.Spec.Method)),
+func convertUnserved(o *verifyv1.VerificationRequest, reason error) Request {
+	r := Request{
+		RequestID: o.Name, Status: statusPending, PhoneNumber: o.Spec.PhoneNumber, Method: strings.ToUpper(string(o.Spec.Method)),
 		CreatedAt: o.CreationTimestamp.UTC(), Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata),
 	}
 	r.Problem = findRefusal(o)
@@ -72,18 +71,18 @@ func findRefusal(o *verifyv1.VerificationRequest) string {
 	return accepted.Reason + ": " + accepted.Message
 }
 
-func convertDelivery(d *verifyv1.Delivery) *podapi.Delivery {
+func convertDelivery(d *verifyv1.Delivery) *Delivery {
 	if d == nil {
 		return nil
 	}
-	delivery := &podapi.Delivery{
-		State: podapi.DeliveryWaiting, Attempts: int(d.Attempts), NextAttemptAt: timeOf(d.NextAttemptAt), DeliveredAt: timeOf(d.DeliveredAt),
+	delivery := &Delivery{
+		State: deliveryWaiting, Attempts: int(d.Attempts), NextAttemptAt: timeOf(d.NextAttemptAt), DeliveredAt: timeOf(d.DeliveredAt),
 	}
 	switch {
 	case d.DeliveredAt != nil:
-		delivery.State = podapi.DeliveryDelivered
+		delivery.State = deliveryDelivered
 	case d.ExhaustedAt != nil:
-		delivery.State = podapi.DeliveryExhausted
+		delivery.State = deliveryExhausted
 	}
 	return delivery
 }
@@ -96,6 +95,6 @@ func timeOf(t *metav1.MicroTime) time.Time {
 }
 
 // selects reports whether a query selects a request.
-func selects(q *podapi.Query, r *podapi.Request) bool {
+func selects(q *Query, r *Request) bool {
 	return (q.Status == "" || q.Status == r.Status) && (q.Reference == "" || q.Reference == r.Reference) && !r.CreatedAt.Before(q.Since)
 }

@@ -7,11 +7,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // deleteObject deletes an object, unless something would be lost that the user did not agree to.
-func deleteObject(ctx context.Context, env *project.Env, c *project.Client, id string, force bool) error {
+func deleteObject(ctx context.Context, env *plugin.Env, c *plugin.Client, id string, force bool) error {
 	object, err := readObject(ctx, c, id)
 	if err != nil {
 		return err

@@ -8,13 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
-func newGetCommand(env *project.Env) *cobra.Command {
+func newGetCommand(env *plugin.Env) *cobra.Command {
 	r := newReader(env)
 	cmd := &cobra.Command{
 		Use:   "get NAME ID",
@@ -39,11 +36,11 @@ func newGetCommand(env *project.Env) *cobra.Command {
 		},
 	}
 	r.addFlags(cmd)
-	return rights.Declare(cmd, readRights("get")...)
+	return plugin.DeclareRights(cmd, readRights("get")...)
 }
 
-func (r *reader) printRequest(out io.Writer, request *podapi.Request) error {
-	table := output.NewTable(out)
+func (r *reader) printRequest(out io.Writer, request *Request) error {
+	table := plugin.NewTable(out)
 	for _, line := range [][2]string{
 		{"Request:", request.RequestID},
 		{"Number:", r.table.number(request.PhoneNumber)},
@@ -75,24 +72,24 @@ func (r *reader) printRequest(out io.Writer, request *podapi.Request) error {
 	return printAttempts(out, request.Attempts)
 }
 
-func printHints(out io.Writer, hints []podapi.Hint) error {
+func printHints(out io.Writer, hints []Hint) error {
 	if len(hints) == 0 {
 		return nil
 	}
 	fmt.Fprintln(out)
-	table := output.NewTable(out, "HINT", "FIRST AT")
+	table := plugin.NewTable(out, "HINT", "FIRST AT")
 	for _, h := range hints {
 		table.Row(h.Kind, showTime(h.At))
 	}
 	return table.Flush()
 }
 
-func printAttempts(out io.Writer, attempts []podapi.Attempt) error {
+func printAttempts(out io.Writer, attempts []Attempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
 	fmt.Fprintln(out)
-	table := output.NewTable(out, "ATTEMPT AT", "EVENT", "ANSWER", "REASON")
+	table := plugin.NewTable(out, "ATTEMPT AT", "EVENT", "ANSWER", "REASON")
 	for _, a := range attempts {
 		answer := ""
 		if a.StatusCode != 0 {
@@ -103,7 +100,7 @@ func printAttempts(out io.Writer, attempts []podapi.Attempt) error {
 	return table.Flush()
 }
 
-func showDelivery(d *podapi.Delivery) string {
+func showDelivery(d *Delivery) string {
 	if d == nil {
 		return ""
 	}

@@ -8,17 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // Requests is what lists print as JSON and YAML.
 type Requests struct {
-	Requests []podapi.Request `json:"requests"`
+	Requests []Request `json:"requests"`
 }
 
-func newListCommand(env *project.Env) *cobra.Command {
+func newListCommand(env *plugin.Env) *cobra.Command {
 	r := newReader(env)
 	var limit limitFlag
 	cmd := &cobra.Command{
@@ -59,17 +57,17 @@ port-forward, with an API key that has the scope Read.`,
 	r.addFlags(cmd)
 	r.query.addTo(cmd)
 	limit.addTo(cmd)
-	return rights.Declare(cmd, readRights("list")...)
+	return plugin.DeclareRights(cmd, readRights("list")...)
 }
 
 // printList prints requests, or a word that there are none.
-func (r *reader) printList(list []podapi.Request) error {
+func (r *reader) printList(list []Request) error {
 	if len(list) == 0 && r.output.IsTable() {
 		fmt.Fprintln(r.env.Streams.ErrOut, "No requests found.")
 		return nil
 	}
 	if list == nil {
-		list = []podapi.Request{}
+		list = []Request{}
 	}
 	r.table.wide = r.table.wide || r.output.Wide()
 	return r.output.Print(r.env.Streams.Out, Requests{list}, func(out io.Writer) error {
@@ -81,7 +79,7 @@ func (r *reader) printList(list []podapi.Request) error {
 const searched = 10_000
 
 // printSelected prints those of the newest requests that keep reports true for.
-func (r *reader) printSelected(ctx context.Context, source requestSource, limit int, keep func(*podapi.Request) bool) error {
+func (r *reader) printSelected(ctx context.Context, source requestSource, limit int, keep func(*Request) bool) error {
 	query, err := r.query.parse(r.now())
 	if err != nil {
 		return err
@@ -93,6 +91,6 @@ func (r *reader) printSelected(ctx context.Context, source requestSource, limit 
 	if len(list) == searched {
 		fmt.Fprintf(r.env.Streams.ErrOut, "Only the newest %d requests were searched: use --since.\n", searched)
 	}
-	list = slices.DeleteFunc(list, func(request podapi.Request) bool { return !keep(&request) })
+	list = slices.DeleteFunc(list, func(request Request) bool { return !keep(&request) })
 	return r.printList(list[:min(len(list), limit)])
 }

@@ -14,8 +14,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 const (
@@ -26,7 +25,7 @@ const (
 )
 
 // startManual creates a manual request, and waits until a server has put the link into its status.
-func (c *starting) startManual(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
+func (c *starting) startManual(ctx context.Context, p *plugin.Client, number phone.Number, method verifyv1.Method) (started, error) {
 	if c.subject != "" {
 		return started{}, errors.New("--subject counts through the API only: name a key with --api-key or --api-key-file, too")
 	}
@@ -47,7 +46,7 @@ func (c *starting) startManual(ctx context.Context, p *project.Client, number ph
 		}
 		if refused := meta.FindStatusCondition(object.Status.Conditions, verifyv1.ConditionAccepted); refused != nil &&
 			refused.Status == metav1.ConditionFalse {
-			return false, fmt.Errorf("request %s was refused: %s: %s", object.Name, refused.Reason, output.Clean(refused.Message))
+			return false, fmt.Errorf("request %s was refused: %s: %s", object.Name, refused.Reason, plugin.Clean(refused.Message))
 		}
 		return object.Status.Link != "", nil
 	})
@@ -65,7 +64,7 @@ func (c *starting) startManual(ctx context.Context, p *project.Client, number ph
 }
 
 // awaitObject returns the phase in the words of the API, after one interval.
-func awaitObject(ctx context.Context, p *project.Client, key client.ObjectKey) (status, hint string, err error) {
+func awaitObject(ctx context.Context, p *plugin.Client, key client.ObjectKey) (status, hint string, err error) {
 	timer := time.NewTimer(objectInterval)
 	defer timer.Stop()
 	select {

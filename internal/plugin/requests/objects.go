@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 const (
@@ -28,7 +27,7 @@ const (
 
 // objects are the requests that are stored as objects.
 type objects struct {
-	client *project.Client
+	client *plugin.Client
 	now    func() time.Time
 }
 
@@ -40,7 +39,7 @@ func (o *objects) selectRequests() []client.ListOption {
 }
 
 // List reads all objects of the project: the API server does not sort by time.
-func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error) {
+func (o *objects) List(ctx context.Context, query Query, limit int) ([]Request, error) {
 	found, _, err := o.readAll(ctx, query, o.selectRequests())
 	if err != nil {
 		return nil, err
@@ -49,9 +48,9 @@ func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]po
 }
 
 // readAll returns the selected requests, newest first, and the version of the list.
-func (o *objects) readAll(ctx context.Context, query podapi.Query, selector []client.ListOption) ([]podapi.Request, string, error) {
+func (o *objects) readAll(ctx context.Context, query Query, selector []client.ListOption) ([]Request, string, error) {
 	var (
-		found []podapi.Request
+		found []Request
 		list  verifyv1.VerificationRequestList
 	)
 	for first := true; first || list.Continue != ""; first = false {
@@ -68,7 +67,7 @@ func (o *objects) readAll(ctx context.Context, query podapi.Query, selector []cl
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b podapi.Request) int {
+	slices.SortFunc(found, func(a, b Request) int {
 		if byTime := b.CreatedAt.Compare(a.CreatedAt); byTime != 0 {
 			return byTime
 		}
@@ -78,16 +77,16 @@ func (o *objects) readAll(ctx context.Context, query podapi.Query, selector []cl
 }
 
 // Get reads one object.
-func (o *objects) Get(ctx context.Context, id string) (podapi.Request, error) {
+func (o *objects) Get(ctx context.Context, id string) (Request, error) {
 	object, err := readObject(ctx, o.client, id)
 	if err != nil {
-		return podapi.Request{}, err
+		return Request{}, err
 	}
 	return convertObject(object, o.now()), nil
 }
 
 // readObject reads an object that belongs to the project.
-func readObject(ctx context.Context, c *project.Client, id string) (*verifyv1.VerificationRequest, error) {
+func readObject(ctx context.Context, c *plugin.Client, id string) (*verifyv1.VerificationRequest, error) {
 	object := &verifyv1.VerificationRequest{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: c.Project.Namespace, Name: id}, object); err != nil {
 		return nil, fmt.Errorf("read VerificationRequest: %w", err)
@@ -102,7 +101,7 @@ func readObject(ctx context.Context, c *project.Client, id string) (*verifyv1.Ve
 var errStaleWatch = errors.New("the watch is too old")
 
 // Watch follows the objects of the project.
-func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error {
+func (o *objects) Watch(ctx context.Context, query Query, show func(Request) error) error {
 	return o.watchObjects(ctx, objectWatch{
 		selector: o.selectRequests(), query: query, show: show,
 		listed:  func(int) error { return nil },
@@ -111,7 +110,7 @@ func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podap
 }
 
 // Follow follows one object of the project, with the rights of Watch.
-func (o *objects) Follow(ctx context.Context, id string, show func(podapi.Request) error) error {
+func (o *objects) Follow(ctx context.Context, id string, show func(Request) error) error {
 	wasThere := false
 	return o.watchObjects(ctx, objectWatch{
 		selector: append(o.selectRequests(), client.MatchingFields{projectField: o.client.Project.Name, nameField: id}), show: show,
@@ -129,18 +128,18 @@ func (o *objects) Follow(ctx context.Context, id string, show func(podapi.Reques
 // objectWatch is which objects are watched, and what is done with them. An error of its functions ends the watch.
 type objectWatch struct {
 	selector []client.ListOption
-	query    podapi.Query
+	query    Query
 	// listed is called with how many objects there are when the watch begins, and each time that it begins again.
 	listed func(count int) error
 	// show is called with each object that is new or changed, deleted after each deletion.
-	show    func(podapi.Request) error
+	show    func(Request) error
 	deleted func() error
 }
 
 // watchObjects begins again where the API server ends a watch.
 func (o *objects) watchObjects(ctx context.Context, w objectWatch) error {
 	seen, show := map[string]string{}, w.show
-	w.show = func(request podapi.Request) error {
+	w.show = func(request Request) error {
 		state := stateOf(&request)
 		if !selects(&w.query, &request) || seen[request.RequestID] == state {
 			return nil

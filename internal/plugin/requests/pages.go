@@ -5,26 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 )
 
 const (
 	// pollInterval is how often the API is asked for changes.
 	pollInterval = 2 * time.Second
 	// watched is how many of the newest requests a watch compares.
-	watched = podapi.MaxLimit
+	watched = maxLimit
 )
 
 // pages are the requests that the API lists.
 type pages struct {
-	api      *podapi.Client
+	api      *apiClient
 	interval time.Duration
 }
 
 // List reads pages until the limit.
-func (p *pages) List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error) {
-	var found []podapi.Request
+func (p *pages) List(ctx context.Context, query Query, limit int) ([]Request, error) {
+	var found []Request
 	for cursor := ""; ; {
 		page, err := p.api.List(ctx, query, limit-len(found), cursor)
 		if err != nil {
@@ -38,16 +36,16 @@ func (p *pages) List(ctx context.Context, query podapi.Query, limit int) ([]poda
 }
 
 // Get reads one request.
-func (p *pages) Get(ctx context.Context, id string) (podapi.Request, error) {
+func (p *pages) Get(ctx context.Context, id string) (Request, error) {
 	request, err := p.api.Get(ctx, id)
 	if err != nil {
-		return podapi.Request{}, fmt.Errorf("read request: %w", err)
+		return Request{}, fmt.Errorf("read request: %w", err)
 	}
 	return request, nil
 }
 
 // Watch compares the newest requests every few seconds.
-func (p *pages) Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error {
+func (p *pages) Watch(ctx context.Context, query Query, show func(Request) error) error {
 	seen := map[string]string{}
 	ticker := time.NewTicker(p.interval)
 	defer ticker.Stop()
@@ -77,13 +75,13 @@ func (p *pages) Watch(ctx context.Context, query podapi.Query, show func(podapi.
 }
 
 // Follow asks for one request every few seconds.
-func (p *pages) Follow(ctx context.Context, id string, show func(podapi.Request) error) error {
+func (p *pages) Follow(ctx context.Context, id string, show func(Request) error) error {
 	ticker := time.NewTicker(p.interval)
 	defer ticker.Stop()
 	for last := ""; ; {
 		request, err := p.Get(ctx, id)
 		switch {
-		case podapi.HasCode(err, "request_not_found"):
+		case hasCode(err, "request_not_found"):
 			return describeAbsence(id, last != "")
 		case err != nil:
 			return endOf(ctx, err)
@@ -103,7 +101,7 @@ func (p *pages) Follow(ctx context.Context, id string, show func(podapi.Request)
 }
 
 // stateOf returns what a watch compares.
-func stateOf(r *podapi.Request) string {
+func stateOf(r *Request) string {
 	state := r.Status + " " + r.Hint + " " + r.Problem
 	if r.Delivery != nil {
 		state += fmt.Sprintf(" %s %d", r.Delivery.State, r.Delivery.Attempts)

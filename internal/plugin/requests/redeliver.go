@@ -10,9 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 const (
@@ -24,8 +22,8 @@ const (
 
 // redelivery holds the flags of redeliver.
 type redelivery struct {
-	env     *project.Env
-	key     podapi.KeyFlags
+	env     *plugin.Env
+	key     keyFlags
 	failed  bool
 	due     bool
 	wait    bool
@@ -33,7 +31,7 @@ type redelivery struct {
 }
 
 // NewRedeliverCommand returns the command redeliver, which sends events again.
-func NewRedeliverCommand(env *project.Env) *cobra.Command {
+func NewRedeliverCommand(env *plugin.Env) *cobra.Command {
 	c := &redelivery{env: env}
 	cmd := &cobra.Command{
 		Use:   "redeliver NAME ID... | NAME [--failed] [--due]",
@@ -67,12 +65,12 @@ and to --wait it reads them: VerificationRequests, or with storage PostgreSQL th
 	cmd.Flags().BoolVar(&c.due, "due", false, "take all requests that have ended and whose event waits for its next attempt")
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until the receiver has taken each event, or the next attempt has failed")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for each step")
-	return rights.Declare(cmd, append([]rights.Right{
-		{Verbs: "get,patch", Resource: rights.Projects},
-		{Verbs: "list", Resource: rights.Events, For: "why an event is not sent"},
-		{Verbs: "get", Resource: rights.Requests, For: "--wait, with storage Kubernetes"},
-		{Verbs: "list", Resource: rights.Requests, For: "--failed and --due, with storage Kubernetes"},
-	}, rights.ForAPI("with a key")...)...)
+	return plugin.DeclareRights(cmd, append([]plugin.Right{
+		{Verbs: "get,patch", Resource: plugin.ResourceProjects},
+		{Verbs: "list", Resource: plugin.ResourceEvents, For: "why an event is not sent"},
+		{Verbs: "get", Resource: plugin.ResourceRequests, For: "--wait, with storage Kubernetes"},
+		{Verbs: "list", Resource: plugin.ResourceRequests, For: "--failed and --due, with storage Kubernetes"},
+	}, plugin.RightsForAPI("with a key")...)...)
 }
 
 // lists reports whether the command finds the requests itself.
@@ -82,7 +80,7 @@ func (c *redelivery) lists() bool { return c.failed || c.due }
 var errRefused = errors.New("not every event was sent")
 
 func (c *redelivery) run(ctx context.Context, name string, ids []string) error {
-	opened, err := project.Open(ctx, c.env.Flags, name)
+	opened, err := plugin.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -125,7 +123,7 @@ func (c *redelivery) run(ctx context.Context, name string, ids []string) error {
 
 // findRequests returns the ids of the requests whose event was given up or waits, as the flags say, oldest first.
 func (c *redelivery) findRequests(ctx context.Context, source requestSource) ([]string, error) {
-	list, err := source.List(ctx, podapi.Query{}, searchedEvents)
+	list, err := source.List(ctx, Query{}, searchedEvents)
 	if err != nil {
 		return nil, fmt.Errorf("find events: %w", err)
 	}
@@ -134,8 +132,8 @@ func (c *redelivery) findRequests(ctx context.Context, source requestSource) ([]
 		d := request.Delivery
 		switch {
 		case d == nil:
-		case c.failed && d.State == podapi.DeliveryExhausted,
-			c.due && d.State == podapi.DeliveryWaiting && request.Status != podapi.Pending && d.NextAttemptAt.After(time.Now()):
+		case c.failed && d.State == deliveryExhausted,
+			c.due && d.State == deliveryWaiting && request.Status != statusPending && d.NextAttemptAt.After(time.Now()):
 			ids = append(ids, request.RequestID)
 		}
 	}
@@ -145,18 +143,18 @@ func (c *redelivery) findRequests(ctx context.Context, source requestSource) ([]
 // sender makes the event of a request due. It reports whether that was granted, and in words what became of it.
 type sender func(ctx context.Context, id string) (granted bool, message string, err error)
 
-func (c *redelivery) newSender(ctx context.Context, p *project.Client) (sender, error) {
+func (c *redelivery) newSender(ctx context.Context, p *plugin.Client) (sender, error) {
 	if !c.key.Named() {
 		return func(ctx context.Context, id string) (bool, string, error) { return annotate(ctx, p, id, c.timeout) }, nil
 	}
 	c.key.Scope = verifyv1.ScopeRedeliver
-	api, err := podapi.Connect(ctx, c.env, p, &c.key)
+	api, err := connectAPI(ctx, c.env, p, &c.key)
 	if err != nil {
 		return nil, fmt.Errorf("redeliver: %w", err)
 	}
 	return func(ctx context.Context, id string) (bool, string, error) {
 		_, err := api.Redeliver(ctx, id)
-		if answer, ok := errors.AsType[*podapi.Error](err); ok && (answer.Code == "no_event" || answer.Code == "request_not_found") {
+		if answer, ok := errors.AsType[*apiError](err); ok && (answer.Code == "no_event" || answer.Code == "request_not_found") {
 			return false, answer.Message, nil
 		}
 		if err != nil {

@@ -6,12 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
-func newDeclinesCommand(env *project.Env) *cobra.Command {
+func newDeclinesCommand(env *plugin.Env) *cobra.Command {
 	r := newReader(env)
 	var limit limitFlag
 	cmd := &cobra.Command{
@@ -36,23 +34,23 @@ common says where the links are passed on. See the alert PhoneProofDeclines in t
 	r.addFlags(cmd)
 	r.query.addSince(cmd)
 	limit.addTo(cmd)
-	return rights.Declare(cmd, readRights("list")...)
+	return plugin.DeclareRights(cmd, readRights("list")...)
 }
 
 // isDeclined reports whether the owner of the number answered "Not me".
-func isDeclined(r *podapi.Request) bool {
-	if r.Hint == podapi.HintDeclined {
+func isDeclined(r *Request) bool {
+	if r.Hint == hintDeclined {
 		return true
 	}
 	for _, h := range r.Hints {
-		if h.Kind == podapi.HintDeclined {
+		if h.Kind == hintDeclined {
 			return true
 		}
 	}
 	return false
 }
 
-func newSkippedCommand(env *project.Env) *cobra.Command {
+func newSkippedCommand(env *plugin.Env) *cobra.Command {
 	r := newReader(env)
 	var limit limitFlag
 	cmd := &cobra.Command{
@@ -74,16 +72,17 @@ With storage PostgreSQL it reads the objects, too, of which servers take up none
 				return err
 			}
 			r.table.wide = true
-			return r.printSelected(cmd.Context(), source, int(limit), func(r *podapi.Request) bool { return r.Problem != "" })
+			return r.printSelected(cmd.Context(), source, int(limit), func(r *Request) bool { return r.Problem != "" })
 		},
 	}
 	r.addOutputFlags(cmd)
 	r.query.addSince(cmd)
 	limit.addTo(cmd)
-	return rights.Declare(cmd, rights.Right{Verbs: "get", Resource: rights.Projects}, rights.Right{Verbs: "list", Resource: rights.Requests})
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects}, plugin.Right{Verbs: "list", Resource: plugin.ResourceRequests})
 }
 
-func newDeleteCommand(env *project.Env) *cobra.Command {
+func newDeleteCommand(env *plugin.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME ID...",
@@ -94,7 +93,7 @@ whose event is due or that is still pending needs --force; servers keep a reques
   kubectl phoneproof requests delete shop broken-by-hand`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
+			opened, err := plugin.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
 				return fmt.Errorf("open project: %w", err)
 			}
@@ -110,18 +109,18 @@ whose event is due or that is still pending needs --force; servers keep a reques
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "delete it although it is pending or its event is due")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects}, rights.Right{Verbs: "get,delete", Resource: rights.Requests})
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects}, plugin.Right{Verbs: "get,delete", Resource: plugin.ResourceRequests})
 }
 
 // keepReason returns why a request should not be deleted; empty if nothing is lost.
-func keepReason(r *podapi.Request) string {
+func keepReason(r *Request) string {
 	switch {
 	case strings.HasPrefix(r.Problem, problemMalformed):
 		return ""
-	case r.Status == podapi.Pending && r.Problem == "":
+	case r.Status == statusPending && r.Problem == "":
 		return "it is pending"
-	case r.Delivery != nil && r.Delivery.State == podapi.DeliveryWaiting:
+	case r.Delivery != nil && r.Delivery.State == deliveryWaiting:
 		return "its event is due and would be lost"
 	default:
 		return ""

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // tableOptions say what a table shows.
@@ -28,8 +27,8 @@ func (o *tableOptions) headers() []string {
 }
 
 // row returns the cells of a request.
-func (o *tableOptions) row(r *podapi.Request, now time.Time) []string {
-	row := []string{r.RequestID, o.number(r.PhoneNumber), r.Method, describeStatus(r), r.Hint, describeEvent(r), output.Age(r.CreatedAt, now)}
+func (o *tableOptions) row(r *Request, now time.Time) []string {
+	row := []string{r.RequestID, o.number(r.PhoneNumber), r.Method, describeStatus(r), r.Hint, describeEvent(r), plugin.Age(r.CreatedAt, now)}
 	if o.wide {
 		attempts := ""
 		if r.Delivery != nil {
@@ -44,18 +43,18 @@ func (o *tableOptions) number(number string) string {
 	if o.showNumbers {
 		return number
 	}
-	return output.Mask(number)
+	return plugin.Mask(number)
 }
 
-func (o *tableOptions) printTo(out io.Writer, list []podapi.Request, now time.Time) error {
-	table := output.NewTable(out, o.headers()...)
+func (o *tableOptions) printTo(out io.Writer, list []Request, now time.Time) error {
+	table := plugin.NewTable(out, o.headers()...)
 	for i := range list {
 		table.Row(o.row(&list[i], now)...)
 	}
 	return table.Flush()
 }
 
-func describeStatus(r *podapi.Request) string {
+func describeStatus(r *Request) string {
 	status := r.Status
 	if r.Test {
 		status += " (test)"
@@ -66,7 +65,7 @@ func describeStatus(r *podapi.Request) string {
 	return status
 }
 
-func describeEvent(r *podapi.Request) string {
+func describeEvent(r *Request) string {
 	if r.Delivery == nil {
 		return ""
 	}

@@ -13,10 +13,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // When the QR code is drawn.
@@ -28,8 +25,8 @@ const (
 
 // starting holds the flags of verify.
 type starting struct {
-	env       *project.Env
-	key       podapi.KeyFlags
+	env       *plugin.Env
+	key       keyFlags
 	method    string
 	reference string
 	subject   string
@@ -46,8 +43,8 @@ type started struct {
 }
 
 // NewVerifyCommand returns the command verify.
-func NewVerifyCommand(env *project.Env) *cobra.Command {
-	c := &starting{env: env, key: podapi.KeyFlags{Scope: verifyv1.ScopeInit}}
+func NewVerifyCommand(env *plugin.Env) *cobra.Command {
+	c := &starting{env: env, key: keyFlags{Scope: verifyv1.ScopeInit}}
 	cmd := &cobra.Command{
 		Use:   "verify NAME PHONE",
 		Short: "Start a verification, and show its link and a QR code",
@@ -74,10 +71,10 @@ The link holds the code of the request: show it to the owner of the number alone
 	flags.StringVar(&c.qr, "qr", qrAuto, "draw a QR code: auto (on a terminal), always or never")
 	flags.BoolVar(&c.wait, "wait", false, "wait for the end of the verification")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait until a server has taken the request up")
-	return rights.Declare(cmd, append([]rights.Right{
-		{Verbs: "get", Resource: rights.Projects},
-		{Verbs: "create,get", Resource: rights.Requests, For: "with storage Kubernetes"},
-	}, rights.ForAPI("with storage PostgreSQL or a key")...)...)
+	return plugin.DeclareRights(cmd, append([]plugin.Right{
+		{Verbs: "get", Resource: plugin.ResourceProjects},
+		{Verbs: "create,get", Resource: plugin.ResourceRequests, For: "with storage Kubernetes"},
+	}, plugin.RightsForAPI("with storage PostgreSQL or a key")...)...)
 }
 
 func (c *starting) run(ctx context.Context, name, number string) error {
@@ -88,7 +85,7 @@ func (c *starting) run(ctx context.Context, name, number string) error {
 	if err != nil {
 		return fmt.Errorf("read phone number: %w", err)
 	}
-	opened, err := project.Open(ctx, c.env.Flags, name)
+	opened, err := plugin.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -131,16 +128,16 @@ func chooseMethod(p *verifyv1.VerificationProject, wanted string) (verifyv1.Meth
 
 func (c *starting) show(v *started) error {
 	out := c.env.Streams.Out
-	if err := c.env.Print("request %s\n\n%s\n", v.id, output.Clean(v.link)); err != nil {
+	if err := c.env.Print("request %s\n\n%s\n", v.id, plugin.Clean(v.link)); err != nil {
 		return err
 	}
 	terminal := printers.IsTerminal(out)
 	if c.qr == qrAlways || c.qr == qrAuto && terminal {
-		if err := output.DrawQR(out, v.link, terminal); err != nil {
+		if err := drawQR(out, v.link, terminal); err != nil {
 			return err
 		}
 	}
-	return c.env.Print("Open the link with the phone of the number, and send the text that it shows:\n%s", output.Clean(v.text))
+	return c.env.Print("Open the link with the phone of the number, and send the text that it shows:\n%s", plugin.Clean(v.text))
 }
 
 // errNotVerified makes the exit code of a verification that failed.
@@ -161,21 +158,21 @@ func (c *starting) follow(ctx context.Context, v *started) error {
 			}
 		}
 		switch status {
-		case podapi.Verified:
+		case statusVerified:
 			return nil
-		case podapi.Expired:
+		case statusExpired:
 			return errNotVerified
 		}
 	}
 }
 
 // startByAPI calls init at a pod.
-func (c *starting) startByAPI(ctx context.Context, p *project.Client, number phone.Number, method verifyv1.Method) (started, error) {
-	api, err := podapi.Connect(ctx, c.env, p, &c.key)
+func (c *starting) startByAPI(ctx context.Context, p *plugin.Client, number phone.Number, method verifyv1.Method) (started, error) {
+	api, err := connectAPI(ctx, c.env, p, &c.key)
 	if err != nil {
 		return started{}, fmt.Errorf("start verification: %w", err)
 	}
-	invitation, err := api.Init(ctx, podapi.Init{
+	invitation, err := api.Init(ctx, Init{
 		PhoneNumber: number.E164(), Method: strings.ToUpper(string(method)), Reference: c.reference, Subject: c.subject,
 	})
 	if err != nil {

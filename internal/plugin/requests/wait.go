@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 )
 
 // lastAttempt returns when the last attempt was made before a redelivery; zero if there was none, or no such request is stored.
@@ -24,7 +22,7 @@ func (c *redelivery) lastAttempt(ctx context.Context, source requestSource, id s
 
 // awaitDelivery waits until an attempt was made after the one of before. It reports whether the receiver took the event.
 func (c *redelivery) awaitDelivery(ctx context.Context, source requestSource, id string, before time.Time) (bool, error) {
-	var last podapi.Request
+	var last Request
 	err := wait.PollUntilContextTimeout(ctx, outcomeInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if last, err = source.Get(ctx, id); err != nil {
@@ -38,20 +36,20 @@ func (c *redelivery) awaitDelivery(ctx context.Context, source requestSource, id
 	case err != nil:
 		return false, fmt.Errorf("wait for the attempt: %w", err)
 	}
-	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
+	return last.Delivery.State == deliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
 }
 
 // isFollowed reports whether the redelivery follows at once: the last attempt was under way when it was asked for.
-func isFollowed(r *podapi.Request) bool {
-	return r.Delivery.State == podapi.DeliveryWaiting && !r.Delivery.NextAttemptAt.After(r.Attempts[0].At)
+func isFollowed(r *Request) bool {
+	return r.Delivery.State == deliveryWaiting && !r.Delivery.NextAttemptAt.After(r.Attempts[0].At)
 }
 
 // describeEnd says what became of the last attempt.
-func describeEnd(r *podapi.Request) string {
+func describeEnd(r *Request) string {
 	switch reason := r.Attempts[0].Reason; r.Delivery.State {
-	case podapi.DeliveryDelivered:
+	case deliveryDelivered:
 		return "delivered"
-	case podapi.DeliveryExhausted:
+	case deliveryExhausted:
 		return "given up: " + reason
 	default:
 		return "the attempt failed: " + reason + "; the next one is at " + r.Delivery.NextAttemptAt.Format(time.RFC3339)

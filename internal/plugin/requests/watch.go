@@ -8,16 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // errFinished ends a watch of one request.
 var errFinished = errors.New("the request is finished")
 
-func newWatchCommand(env *project.Env) *cobra.Command {
+func newWatchCommand(env *plugin.Env) *cobra.Command {
 	r := newReader(env)
 	cmd := &cobra.Command{
 		Use:   "watch NAME [ID]",
@@ -40,7 +37,7 @@ With storage PostgreSQL the newest 200 requests, or the one with the ID, are com
 			if len(args) == 1 {
 				return source.Watch(cmd.Context(), query, r.showChange)
 			}
-			err = source.Follow(cmd.Context(), args[1], func(request podapi.Request) error {
+			err = source.Follow(cmd.Context(), args[1], func(request Request) error {
 				if selects(&query, &request) {
 					if err := r.showChange(request); err != nil {
 						return err
@@ -56,19 +53,19 @@ With storage PostgreSQL the newest 200 requests, or the one with the ID, are com
 	}
 	r.addFlags(cmd)
 	r.query.addTo(cmd)
-	return rights.Declare(cmd, readRights("list,watch")...)
+	return plugin.DeclareRights(cmd, readRights("list,watch")...)
 }
 
 // endIfFinished returns errFinished for a request that does not change any more.
-func endIfFinished(r *podapi.Request) error {
-	if r.Status != podapi.Pending && (r.Delivery == nil || r.Delivery.State != podapi.DeliveryWaiting) {
+func endIfFinished(r *Request) error {
+	if r.Status != statusPending && (r.Delivery == nil || r.Delivery.State != deliveryWaiting) {
 		return errFinished
 	}
 	return nil
 }
 
 // showChange prints a line for a request. A table would wait for all of its lines.
-func (r *reader) showChange(request podapi.Request) error {
+func (r *reader) showChange(request Request) error {
 	if !r.output.IsTable() {
 		encoded, err := json.Marshal(request) //nolint:gosec // apiKey is the name of a key
 		if err != nil {
@@ -79,7 +76,7 @@ func (r *reader) showChange(request podapi.Request) error {
 	r.table.wide = r.output.Wide()
 	row := r.table.row(&request, r.now())
 	for i := range row {
-		row[i] = output.Clean(row[i])
+		row[i] = plugin.Clean(row[i])
 		if row[i] == "" {
 			row[i] = "-"
 		}

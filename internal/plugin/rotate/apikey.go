@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -28,7 +27,7 @@ type apiKey struct {
 	newName string
 }
 
-func newAPIKeyCommand(env *project.Env) *cobra.Command {
+func newAPIKeyCommand(env *plugin.Env) *cobra.Command {
 	c := &apiKey{common: common{env: env}}
 	cmd := &cobra.Command{
 		Use:   "api-key NAME KEY",
@@ -47,15 +46,15 @@ No value is printed without --show. If the project comes from Git, make the chan
 	}
 	c.addFlags(cmd)
 	cmd.Flags().StringVar(&c.newName, "new-name", "", "name of the new entry; by default that of the former one with the next number")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get,patch", Resource: rights.Projects},
-		rights.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
-		rights.Right{Verbs: "patch", Resource: "secrets", For: "--secret"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get,patch", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
+		plugin.Right{Verbs: "patch", Resource: "secrets", For: "--secret"},
 	)
 }
 
 func (c *apiKey) run(ctx context.Context, name, keyName string) error {
-	opened, err := project.Open(ctx, c.env.Flags, name)
+	opened, err := plugin.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -75,7 +74,7 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 }
 
 // addKey adds an entry like the former one at that place, with a new value.
-func (c *apiKey) addKey(ctx context.Context, p *project.Client, at int, value string) error {
+func (c *apiKey) addKey(ctx context.Context, p *plugin.Client, at int, value string) error {
 	former := p.Project.Spec.APIKeys[at]
 	added := former.DeepCopy()
 	if added.Name = c.newName; added.Name == "" {
@@ -107,7 +106,7 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, at int, value st
 }
 
 // removeKey removes an entry that another one replaces.
-func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error {
+func (c *apiKey) removeKey(ctx context.Context, p *plugin.Client, at int) error {
 	former := p.Project.Spec.APIKeys[at]
 	replaced := slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
 		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && replacesKey(&k, &former, time.Now())

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // NewCommand returns the command with its subcommands.
-func NewCommand(env *project.Env) *cobra.Command {
+func NewCommand(env *plugin.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace an API key or the webhook secret, with an overlap",
@@ -33,7 +33,7 @@ func NewCommand(env *project.Env) *cobra.Command {
 
 // common holds the flags that both subcommands have.
 type common struct {
-	env    *project.Env
+	env    *plugin.Env
 	secret string
 	finish bool
 	show   bool
@@ -78,7 +78,7 @@ func (c *common) patchOptions() []client.PatchOption {
 }
 
 // storeSecret writes a value into the target. It reads no Secret.
-func (c *common) storeSecret(ctx context.Context, p *project.Client, to verifyv1.SecretKeyRef, value string) error {
+func (c *common) storeSecret(ctx context.Context, p *plugin.Client, to verifyv1.SecretKeyRef, value string) error {
 	meta := metav1.ObjectMeta{Namespace: p.Project.Namespace, Name: to.Name}
 	if c.secret != "" {
 		err := p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, newAddition(to.Key, value), c.patchOptions()...)
@@ -110,7 +110,7 @@ var errChanged = errors.New("its spec was changed meanwhile, and is left as it i
 // so a conflict alone means nothing. What changes a list also says so by operations: a list that is sent whole loses the fields that this
 // version does not know.
 func (c *common) changeProject(
-	ctx context.Context, p *project.Client, change func(*verifyv1.VerificationProjectSpec), list ...operation,
+	ctx context.Context, p *plugin.Client, change func(*verifyv1.VerificationProjectSpec), list ...operation,
 ) error {
 	read := p.Project.DeepCopy()
 	change(&p.Project.Spec)

@@ -9,15 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // webhookKey is the key of a new Secret.
 const webhookKey = "webhook-secret"
 
-func newWebhookSecretCommand(env *project.Env) *cobra.Command {
+func newWebhookSecretCommand(env *plugin.Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := &cobra.Command{
 		Use:   "webhook-secret NAME",
@@ -34,15 +33,15 @@ No value is printed without --show. If the project comes from Git, make the chan
 		RunE: func(cmd *cobra.Command, args []string) error { return c.rotateWebhook(cmd.Context(), args[0]) },
 	}
 	c.addFlags(cmd)
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get,patch", Resource: rights.Projects},
-		rights.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
-		rights.Right{Verbs: "patch", Resource: "secrets", For: "--secret"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get,patch", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
+		plugin.Right{Verbs: "patch", Resource: "secrets", For: "--secret"},
 	)
 }
 
 func (c *common) rotateWebhook(ctx context.Context, name string) error {
-	opened, err := project.Open(ctx, c.env.Flags, name)
+	opened, err := plugin.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -83,7 +82,7 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 }
 
 // finishWebhook removes the former secret.
-func (c *common) finishWebhook(ctx context.Context, p *project.Client) error {
+func (c *common) finishWebhook(ctx context.Context, p *plugin.Client) error {
 	former := p.Project.Spec.Webhook.PreviousSecretRef
 	if former == nil {
 		return fmt.Errorf("%w: spec.webhook.previousSecretRef is not set", errNothingToFinish)

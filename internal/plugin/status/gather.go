@@ -15,16 +15,14 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/leader"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // countTimeout bounds the way to a pod: the rest of the status must not wait for a pod that hangs.
 const countTimeout = 10 * time.Second
 
 // gatherRest adds what other objects and a pod say. What cannot be found out is named in Unknown.
-func gatherRest(ctx context.Context, env *project.Env, c *project.Client, r *Report) {
+func gatherRest(ctx context.Context, env *plugin.Env, c *plugin.Client, r *Report) {
 	if err := readReplicas(ctx, c, r); err != nil {
 		r.Unknown = append(r.Unknown, explainUnknown("replicas", err))
 	}
@@ -36,18 +34,18 @@ func gatherRest(ctx context.Context, env *project.Env, c *project.Client, r *Rep
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	metrics, err := podapi.ReadMetrics(ctx, env, c)
+	metrics, err := plugin.ReadMetrics(ctx, env, c)
 	if err == nil {
-		r.StoredRequests, err = podapi.CountStored(metrics)
+		r.StoredRequests, err = plugin.CountStored(metrics)
 	}
 	if err != nil {
 		r.Unknown = append(r.Unknown, explainUnknown("stored requests", err))
 	}
 }
 
-func explainUnknown(what string, err error) string { return what + ": " + output.Clean(err.Error()) }
+func explainUnknown(what string, err error) string { return what + ": " + plugin.Clean(err.Error()) }
 
-func readReplicas(ctx context.Context, c *project.Client, r *Report) error {
+func readReplicas(ctx context.Context, c *plugin.Client, r *Report) error {
 	var deployment appsv1.Deployment
 	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: render.Name(c.Project.Name)}
 	if err := c.Get(ctx, key, &deployment); err != nil {
@@ -59,7 +57,7 @@ func readReplicas(ctx context.Context, c *project.Client, r *Report) error {
 	return nil
 }
 
-func readLease(ctx context.Context, c *project.Client, r *Report) error {
+func readLease(ctx context.Context, c *plugin.Client, r *Report) error {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: leader.ProjectLease(c.Project.Name)}
 	if err := c.Get(ctx, key, &lease); apierrors.IsNotFound(err) {

@@ -15,8 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // maxLine is the longest line of a log that is read.
@@ -24,7 +23,7 @@ const maxLine = 1 << 20
 
 // logs holds the flags.
 type logs struct {
-	env      *project.Env
+	env      *plugin.Env
 	operator bool
 	follow   bool
 	previous bool
@@ -34,7 +33,7 @@ type logs struct {
 }
 
 // NewLogsCommand returns the command logs.
-func NewLogsCommand(env *project.Env) *cobra.Command {
+func NewLogsCommand(env *plugin.Env) *cobra.Command {
 	l := &logs{env: env}
 	cmd := &cobra.Command{
 		Use:   "logs NAME | --operator",
@@ -64,17 +63,17 @@ flags; the chart's is phoneproof-system.`,
 	flags.DurationVar(&l.since, "since", 0, "only lines that are not older, such as 1h; all if 0")
 	flags.Int64Var(&l.tail, "tail", -1, "how many of the last lines of each pod; all if negative")
 	flags.StringVar(&l.match, "match", "", "only lines that hold this text")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects, For: "not with --operator"},
-		rights.Right{Verbs: "list", Resource: "pods"},
-		rights.Right{Verbs: "get", Resource: "pods/log"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects, For: "not with --operator"},
+		plugin.Right{Verbs: "list", Resource: "pods"},
+		plugin.Right{Verbs: "get", Resource: "pods/log"},
 	)
 }
 
 // findPods returns the pods whose logs are printed.
-func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *project.Cluster, error) {
+func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *plugin.Cluster, error) {
 	if !l.operator {
-		opened, err := project.Open(ctx, l.env.Flags, args[0])
+		opened, err := plugin.Open(ctx, l.env.Flags, args[0])
 		if err != nil {
 			return nil, nil, fmt.Errorf("open project: %w", err)
 		}
@@ -84,7 +83,7 @@ func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *proj
 		}
 		return pods, opened.Cluster, nil
 	}
-	cluster, err := project.Connect(l.env.Flags)
+	cluster, err := plugin.Connect(l.env.Flags)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to cluster: %w", err)
 	}
@@ -97,13 +96,13 @@ func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *proj
 	return pods, cluster, nil
 }
 
-func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cluster) error {
+func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *plugin.Cluster) error {
 	if len(pods) == 0 {
 		return errors.New("no pods found")
 	}
 	newReader := l.env.ReadLogs
 	if newReader == nil {
-		newReader = project.NewReadLogs
+		newReader = plugin.NewReadLogs
 	}
 	read, err := newReader(cluster.Config)
 	if err != nil {
@@ -138,7 +137,7 @@ type linePrinter struct {
 	mu    sync.Mutex
 }
 
-func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *corev1.Pod, options *corev1.PodLogOptions) error {
+func (p *linePrinter) printLog(ctx context.Context, read plugin.ReadLogs, pod *corev1.Pod, options *corev1.PodLogOptions) error {
 	log, err := read(ctx, pod, options)
 	if err != nil {
 		return err

@@ -6,13 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // NewMetricsCommand returns the command metrics.
-func NewMetricsCommand(env *project.Env) *cobra.Command {
+func NewMetricsCommand(env *plugin.Env) *cobra.Command {
 	var match string
 	cmd := &cobra.Command{
 		Use:   "metrics NAME",
@@ -23,11 +21,11 @@ its start: sums over all pods and over time need Prometheus.`,
   kubectl phoneproof metrics shop --match callback_requests`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
+			opened, err := plugin.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
 				return fmt.Errorf("open project: %w", err)
 			}
-			text, err := podapi.ReadMetrics(cmd.Context(), env, opened)
+			text, err := plugin.ReadMetrics(cmd.Context(), env, opened)
 			if err != nil {
 				return err
 			}
@@ -43,9 +41,9 @@ its start: sums over all pods and over time need Prometheus.`,
 		},
 	}
 	cmd.Flags().StringVar(&match, "match", "", "only samples that hold this text")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects},
-		rights.Right{Verbs: "list", Resource: "pods"},
-		rights.Right{Verbs: "create,get", Resource: "pods/portforward"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "list", Resource: "pods"},
+		plugin.Right{Verbs: "create,get", Resource: "pods/portforward"},
 	)
 }

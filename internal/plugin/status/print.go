@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 func (c *command) printList(out io.Writer, reports *Reports) error {
@@ -25,11 +25,11 @@ func (c *command) printList(out io.Writer, reports *Reports) error {
 	if c.output.Wide() {
 		headers = append(headers, "URL", "MESSAGE")
 	}
-	table := output.NewTable(out, headers...)
+	table := plugin.NewTable(out, headers...)
 	for i := range reports.Items {
 		r := &reports.Items[i]
 		row := []string{
-			r.Namespace, r.Name, r.Ready, r.Reason, r.Storage, strconv.Itoa(len(r.Problems)), output.Age(r.CreatedAt, c.now()),
+			r.Namespace, r.Name, r.Ready, r.Reason, r.Storage, strconv.Itoa(len(r.Problems)), plugin.Age(r.CreatedAt, c.now()),
 		}
 		if c.output.Wide() {
 			row = append(row, r.BaseURL, r.Message)
@@ -40,13 +40,13 @@ func (c *command) printList(out io.Writer, reports *Reports) error {
 }
 
 // printReport prints one project in sections.
-func printReport(out io.Writer, r *Report, now time.Time, paint output.Paint) error {
+func printReport(out io.Writer, r *Report, now time.Time, paint plugin.Paint) error {
 	ready := paint.Bad(r.Ready)
 	if r.Ready == string(metav1.ConditionTrue) {
 		ready = paint.Good(r.Ready)
 	}
-	fmt.Fprintf(out, "%s  ready: %s  reason: %s\n\n", paint.Bold(r.Namespace+"/"+r.Name), ready, output.Clean(r.Reason))
-	table := output.NewTable(out)
+	fmt.Fprintf(out, "%s  ready: %s  reason: %s\n\n", paint.Bold(r.Namespace+"/"+r.Name), ready, plugin.Clean(r.Reason))
+	table := plugin.NewTable(out)
 	table.Row("Address:", r.BaseURL)
 	table.Row("In the cluster:", r.Service)
 	addIfSet(table, "WhatsApp callback:", r.WhatsAppCallback)
@@ -69,7 +69,7 @@ func printReport(out io.Writer, r *Report, now time.Time, paint output.Paint) er
 	return nil
 }
 
-func addIfSet(table *output.Table, name, value string) {
+func addIfSet(table *plugin.Table, name, value string) {
 	if value != "" {
 		table.Row(name, value)
 	}
@@ -90,7 +90,7 @@ func describeLease(r *Report, now time.Time) string {
 	if r.LeaseHolder == "" {
 		return "none"
 	}
-	return r.LeaseHolder + ", renewed " + output.Age(r.LeaseRenewedAt, now) + " ago"
+	return r.LeaseHolder + ", renewed " + plugin.Age(r.LeaseRenewedAt, now) + " ago"
 }
 
 func describeCounts(counts map[string]int64) string {
@@ -106,7 +106,7 @@ func describeCounts(counts map[string]int64) string {
 
 func printKeys(out io.Writer, r *Report, now time.Time) error {
 	fmt.Fprintln(out)
-	table := output.NewTable(out, "API KEY", "SCOPES", "EXPIRES", "SECRET")
+	table := plugin.NewTable(out, "API KEY", "SCOPES", "EXPIRES", "SECRET")
 	for _, k := range r.Keys {
 		scopes := make([]string, 0, len(k.Scopes))
 		for _, scope := range k.Scopes {
@@ -126,15 +126,15 @@ func printKeys(out io.Writer, r *Report, now time.Time) error {
 
 func printConditions(out io.Writer, r *Report, now time.Time) error {
 	fmt.Fprintln(out)
-	table := output.NewTable(out, "CONDITION", "STATUS", "REASON", "SINCE")
+	table := plugin.NewTable(out, "CONDITION", "STATUS", "REASON", "SINCE")
 	for _, c := range r.Conditions {
-		table.Row(c.Type, c.Status, c.Reason, output.Age(c.Since, now))
+		table.Row(c.Type, c.Status, c.Reason, plugin.Age(c.Since, now))
 	}
 	return table.Flush()
 }
 
 // printProblems prints what is wrong, in the words of the conditions, which say what to do.
-func printProblems(out io.Writer, r *Report, paint output.Paint) {
+func printProblems(out io.Writer, r *Report, paint plugin.Paint) {
 	fmt.Fprintln(out)
 	if len(r.Problems) == 0 {
 		fmt.Fprintln(out, paint.Good("Nothing is wrong."))
@@ -144,12 +144,12 @@ func printProblems(out io.Writer, r *Report, paint output.Paint) {
 		if p.Fatal {
 			mark = paint.Bad("problem")
 		}
-		fmt.Fprintf(out, "%s %s (%s): %s\n", mark, p.Condition, p.Reason, output.Clean(p.Message))
+		fmt.Fprintf(out, "%s %s (%s): %s\n", mark, p.Condition, p.Reason, plugin.Clean(p.Message))
 	}
 	if len(r.Problems) > 0 {
 		fmt.Fprintln(out, "All reasons: "+documentation)
 	}
 	for _, what := range r.Unknown {
-		fmt.Fprintln(out, paint.Warn("not found out")+" "+output.Clean(what))
+		fmt.Fprintln(out, paint.Warn("not found out")+" "+plugin.Clean(what))
 	}
 }

@@ -14,21 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/output"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // command holds the flags.
 type command struct {
-	env    *project.Env
-	output output.Flags
+	env    *plugin.Env
+	output plugin.OutputFlags
 	all    bool
 	now    func() time.Time
 }
 
 // NewCommand returns the command.
-func NewCommand(env *project.Env) *cobra.Command {
+func NewCommand(env *plugin.Env) *cobra.Command {
 	c := &command{env: env, now: time.Now}
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
@@ -59,30 +57,30 @@ Without a name show all projects of the namespace, a line each. What you may not
 	}
 	c.output.AddTo(cmd)
 	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "show the projects of all namespaces")
-	return rights.Declare(cmd,
-		rights.Right{Verbs: "get", Resource: rights.Projects},
-		rights.Right{Verbs: "list", Resource: rights.Projects, For: "without a name, and with -A in all namespaces"},
-		rights.Right{Verbs: "get", Resource: "deployments.apps", For: "replicas"},
-		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the holder of the lease"},
-		rights.Right{Verbs: "list", Resource: "pods", For: "how many requests are stored"},
-		rights.Right{Verbs: "create,get", Resource: "pods/portforward", For: "how many requests are stored"},
+	return plugin.DeclareRights(cmd,
+		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
+		plugin.Right{Verbs: "list", Resource: plugin.ResourceProjects, For: "without a name, and with -A in all namespaces"},
+		plugin.Right{Verbs: "get", Resource: "deployments.apps", For: "replicas"},
+		plugin.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the holder of the lease"},
+		plugin.Right{Verbs: "list", Resource: "pods", For: "how many requests are stored"},
+		plugin.Right{Verbs: "create,get", Resource: "pods/portforward", For: "how many requests are stored"},
 	)
 }
 
 func (c *command) showOne(ctx context.Context, name string) error {
-	opened, err := project.Open(ctx, c.env.Flags, name)
+	opened, err := plugin.Open(ctx, c.env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
 	report := describeProject(opened.Project)
 	gatherRest(ctx, c.env, opened, &report)
 	return c.output.Print(c.env.Streams.Out, report, func(out io.Writer) error {
-		return printReport(out, &report, c.now(), output.NewPaint(c.env.Streams.Out))
+		return printReport(out, &report, c.now(), plugin.NewPaint(c.env.Streams.Out))
 	})
 }
 
 func (c *command) showAll(ctx context.Context) error {
-	cluster, err := project.Connect(c.env.Flags)
+	cluster, err := plugin.Connect(c.env.Flags)
 	if err != nil {
 		return fmt.Errorf("connect to cluster: %w", err)
 	}

@@ -7,12 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // NewSuspendCommand returns the command suspend.
-func NewSuspendCommand(env *project.Env) *cobra.Command {
+func NewSuspendCommand(env *plugin.Env) *cobra.Command {
 	return newSuspension(env, true, &cobra.Command{
 		Use:     "suspend NAME",
 		Short:   "Stop a project: no pod runs, and what is stored waits",
@@ -21,7 +20,7 @@ func NewSuspendCommand(env *project.Env) *cobra.Command {
 }
 
 // NewResumeCommand returns the command resume.
-func NewResumeCommand(env *project.Env) *cobra.Command {
+func NewResumeCommand(env *plugin.Env) *cobra.Command {
 	return newSuspension(env, false, &cobra.Command{
 		Use:     "resume NAME",
 		Short:   "Start a project again that was suspended",
@@ -29,14 +28,14 @@ func NewResumeCommand(env *project.Env) *cobra.Command {
 	})
 }
 
-func newSuspension(env *project.Env, suspend bool, cmd *cobra.Command) *cobra.Command {
+func newSuspension(env *plugin.Env, suspend bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return setSuspend(cmd.Context(), env, args[0], suspend) }
-	return rights.Declare(cmd, rights.Right{Verbs: "get,patch", Resource: rights.Projects})
+	return plugin.DeclareRights(cmd, plugin.Right{Verbs: "get,patch", Resource: plugin.ResourceProjects})
 }
 
-func setSuspend(ctx context.Context, env *project.Env, name string, suspend bool) error {
-	opened, err := project.Open(ctx, env.Flags, name)
+func setSuspend(ctx context.Context, env *plugin.Env, name string, suspend bool) error {
+	opened, err := plugin.Open(ctx, env.Flags, name)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}

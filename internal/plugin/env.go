@@ -1,5 +1,7 @@
-// Package project opens the project that a command works on, with the rights of the reader's kubeconfig.
-package project
+// Package plugin holds what every command of kubectl-phoneproof works with, a plugin of kubectl for those who run verification APIs: the
+// project that it opens, with the rights of the reader's kubeconfig, the way to its pods, and how results are printed. The commands lie
+// in the packages below.
+package plugin
 
 import (
 	"context"
@@ -23,7 +25,7 @@ type ReadLogs func(ctx context.Context, pod *corev1.Pod, options *corev1.PodLogO
 type Env struct {
 	Flags   *genericclioptions.ConfigFlags
 	Streams genericiooptions.IOStreams
-	// Dial makes a way to connect to pods; NewDial if nil. Tests replace it, because they have no kubelet.
+	// Dial makes a way to connect to pods; newDial if nil. Tests replace it, because they have no kubelet.
 	Dial func(*rest.Config) (Dial, error)
 	// ReadLogs makes a way to read logs of pods; NewReadLogs if nil.
 	ReadLogs func(*rest.Config) (ReadLogs, error)

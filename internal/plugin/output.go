@@ -1,5 +1,4 @@
-// Package output prints what commands found: as a table for people, or as JSON or YAML for programs.
-package output
+package plugin
 
 import (
 	"encoding/json"
@@ -29,13 +28,13 @@ const (
 // formats are the values of --output.
 var formats = []string{"", wide, jsonName, yamlName}
 
-// Flags are the flags of commands that print objects.
-type Flags struct {
+// OutputFlags are the flags of commands that print objects: as a table for people, or as JSON or YAML for programs.
+type OutputFlags struct {
 	format string
 }
 
 // AddTo adds the flags to a command.
-func (f *Flags) AddTo(cmd *cobra.Command) {
+func (f *OutputFlags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "output", "o", "", "output format: json, yaml or wide; a table if empty")
 	completion := cobra.FixedCompletions([]cobra.Completion{jsonName, yamlName, wide}, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", completion); err != nil {
@@ -44,7 +43,7 @@ func (f *Flags) AddTo(cmd *cobra.Command) {
 }
 
 // Validate returns an error for a format that does not exist.
-func (f *Flags) Validate() error {
+func (f *OutputFlags) Validate() error {
 	if !slices.Contains(formats, f.format) {
 		return fmt.Errorf("--output %q is unknown: use json, yaml or wide", f.format)
 	}
@@ -52,13 +51,13 @@ func (f *Flags) Validate() error {
 }
 
 // Wide reports whether a table has all its columns.
-func (f *Flags) Wide() bool { return f.format == wide }
+func (f *OutputFlags) Wide() bool { return f.format == wide }
 
 // IsTable reports whether people read the output.
-func (f *Flags) IsTable() bool { return f.format == "" || f.format == wide }
+func (f *OutputFlags) IsTable() bool { return f.format == "" || f.format == wide }
 
 // Print prints the object as JSON or YAML, or else what the table function writes.
-func (f *Flags) Print(out io.Writer, object any, table func(io.Writer) error) error {
+func (f *OutputFlags) Print(out io.Writer, object any, table func(io.Writer) error) error {
 	switch f.format {
 	case jsonName:
 		return printJSON(out, object)

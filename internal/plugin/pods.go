@@ -1,4 +1,4 @@
-package project
+package plugin
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const (
 	PortMetrics = 8081
 )
 
-// ErrNoPod means that no pod of the project is ready.
-var ErrNoPod = errors.New("no pod of the project is ready")
+// errNoPod means that no pod of the project is ready.
+var errNoPod = errors.New("no pod of the project is ready")
 
 // Pods returns the project's pods by name.
 func (c *Client) Pods(ctx context.Context) ([]corev1.Pod, error) {
@@ -40,25 +40,25 @@ func (c *Cluster) ListPods(ctx context.Context, namespace string, labels client.
 	return list.Items, nil
 }
 
-// ReadyPod returns a pod of the project that answers; ErrNoPod if there is none.
-func (c *Client) ReadyPod(ctx context.Context) (*corev1.Pod, error) {
+// findReadyPod returns a pod of the project that answers; errNoPod if there is none.
+func (c *Client) findReadyPod(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := c.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range pods {
-		if IsReady(&pods[i]) {
+		if isReady(&pods[i]) {
 			return &pods[i], nil
 		}
 	}
 	if c.Project.Suspended() {
-		return nil, fmt.Errorf("%w: it is suspended; kubectl phoneproof resume %s starts it", ErrNoPod, c.Project.Name)
+		return nil, fmt.Errorf("%w: it is suspended; kubectl phoneproof resume %s starts it", errNoPod, c.Project.Name)
 	}
-	return nil, fmt.Errorf("%w; kubectl phoneproof status %s says why", ErrNoPod, c.Project.Name)
+	return nil, fmt.Errorf("%w; kubectl phoneproof status %s says why", errNoPod, c.Project.Name)
 }
 
-// IsReady reports whether a pod answers and is not about to stop.
-func IsReady(pod *corev1.Pod) bool {
+// isReady reports whether a pod answers and is not about to stop.
+func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

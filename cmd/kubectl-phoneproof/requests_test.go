@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
 	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 )
 
@@ -125,10 +124,10 @@ func TestRequests_get(t *testing.T) {
 		ContainSubstring(masked), Not(ContainSubstring(number)), ContainSubstring("EXHAUSTED, 10 attempts"), MatchRegexp(`500 +http_500`),
 	))
 	w.Expect(w.must("requests", "get", "shop", "declined")).To(And(ContainSubstring("TEXT_CHANGED"), ContainSubstring("DECLINED")))
-	var request podapi.Request
+	var request requests.Request
 	w.Expect(json.Unmarshal([]byte(w.must("requests", "get", "shop", "verified", "-o", "json")), &request)).To(Succeed())
 	w.Expect(request.ActualPhoneNumber).To(Equal(number))
-	w.Expect(request.Delivery.State).To(Equal(podapi.DeliveryDelivered))
+	w.Expect(request.Delivery.State).To(Equal("DELIVERED"))
 	w.Expect(w.mustFail("requests", "get", "shop", "of-another-project")).To(ContainSubstring("belongs to project bakery"))
 	w.Expect(w.mustFail("requests", "get", "shop", "absent")).To(ContainSubstring("not found"))
 }

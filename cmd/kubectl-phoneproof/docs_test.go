@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"flag"
@@ -14,15 +14,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/phoneproof/phoneproof/internal/plugin"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var updateDocs = flag.Bool("update", false, "write the table of rights into docs/kubectl-plugin.md")
 
 func newRoot() *cobra.Command {
-	root := plugin.NewCommandIn(&project.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
+	root := newCommandIn(&plugin.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	root.InitDefaultCompletionCmd() // cobra adds it when a command runs
 	return root
 }
@@ -32,7 +30,7 @@ func rightsTable() string {
 	var table strings.Builder
 	table.WriteString("\n| command | rights |\n|---|---|\n")
 	for _, cmd := range runnable(newRoot()) {
-		declared := rights.Of(cmd)
+		declared := plugin.RightsOf(cmd)
 		if declared == nil {
 			continue
 		}
@@ -60,7 +58,7 @@ func TestDocs_rights(t *testing.T) {
 		g.Expect(os.WriteFile(file, []byte(before+"<!-- rights -->\n"+rightsTable()+"<!-- end -->"+after), 0o600)).To(Succeed())
 		return
 	}
-	g.Expect(table).To(Equal(rightsTable()), "run go test ./internal/plugin -run TestDocs_rights -update")
+	g.Expect(table).To(Equal(rightsTable()), "run go test ./cmd/kubectl-phoneproof -run TestDocs_rights -update")
 }
 
 // command is a command of the plugin as pages name it.

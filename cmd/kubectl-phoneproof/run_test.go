@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 func TestRun_exitCodes(t *testing.T) {
@@ -16,7 +14,7 @@ func TestRun_exitCodes(t *testing.T) {
 	run := func(args ...string) (code int, errors string) {
 		var out, errOut bytes.Buffer
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-		code = plugin.Run(t.Context(), streams, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.namespace))
+		code = runCommand(t.Context(), streams, append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.namespace))
 		return code, errOut.String()
 	}
 	code, errors := run("doctor", "shop", "--probe=false") // which nothing has observed

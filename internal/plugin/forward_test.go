@@ -1,4 +1,4 @@
-package podapi
+package plugin
 
 import (
 	"fmt"
@@ -67,7 +67,7 @@ func dialKubelet(t *testing.T, k *kubelet) *http.Client {
 	k.paths = make(chan string, 4)
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	dial, err := NewDial(&rest.Config{Host: server.URL})
+	dial, err := newDial(&rest.Config{Host: server.URL})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop-0"}}
 	transport := &http.Transport{}
@@ -110,7 +110,7 @@ func TestNewDial_reportsToWriters(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(&kubelet{failure: "connection refused", paths: make(chan string, 4)})
 	t.Cleanup(server.Close)
-	dial, err := NewDial(&rest.Config{Host: server.URL})
+	dial, err := newDial(&rest.Config{Host: server.URL})
 	g.Expect(err).NotTo(HaveOccurred())
 	conn, err := dial(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop-0"}}, 8080)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -129,7 +129,7 @@ func TestNewDial_refused(t *testing.T) {
 		_, _ = io.Copy(w, strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods \"shop-0\" is forbidden"}`))
 	}))
 	t.Cleanup(server.Close)
-	dial, err := NewDial(&rest.Config{Host: server.URL})
+	dial, err := newDial(&rest.Config{Host: server.URL})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = dial(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop-0"}}, 8080)
 	g.Expect(err).To(MatchError(And(ContainSubstring("port-forward to pod shop-0"), ContainSubstring("is forbidden"))))

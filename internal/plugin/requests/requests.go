@@ -1,4 +1,4 @@
-package podapi
+package requests
 
 import (
 	"context"
@@ -10,23 +10,23 @@ import (
 
 // The states of a request.
 const (
-	Pending  = "PENDING"
-	Verified = "VERIFIED"
-	Expired  = "EXPIRED"
+	statusPending  = "PENDING"
+	statusVerified = "VERIFIED"
+	statusExpired  = "EXPIRED"
 )
 
 // The states of a delivery.
 const (
-	DeliveryWaiting   = "WAITING"
-	DeliveryDelivered = "DELIVERED"
-	DeliveryExhausted = "EXHAUSTED"
+	deliveryWaiting   = "WAITING"
+	deliveryDelivered = "DELIVERED"
+	deliveryExhausted = "EXHAUSTED"
 )
 
-// HintDeclined is the hint of a request whose owner answered "Not me".
-const HintDeclined = "DECLINED"
+// hintDeclined is the hint of a request whose owner answered "Not me".
+const hintDeclined = "DECLINED"
 
-// MaxLimit is the largest page of requests.
-const MaxLimit = 200
+// maxLimit is the largest page of requests.
+const maxLimit = 200
 
 // Request is a request as the API describes it. Requests that are stored as objects are shown in the same form.
 type Request struct {
@@ -89,8 +89,8 @@ type Page struct {
 }
 
 // List returns at most limit requests after a cursor; an empty cursor is the beginning.
-func (c *Client) List(ctx context.Context, q Query, limit int, cursor string) (Page, error) {
-	query := url.Values{"limit": {strconv.Itoa(min(limit, MaxLimit))}}
+func (c *apiClient) List(ctx context.Context, q Query, limit int, cursor string) (Page, error) {
+	query := url.Values{"limit": {strconv.Itoa(min(limit, maxLimit))}}
 	for name, value := range map[string]string{"status": q.Status, "reference": q.Reference, "cursor": cursor} {
 		if value != "" {
 			query.Set(name, value)
@@ -105,21 +105,21 @@ func (c *Client) List(ctx context.Context, q Query, limit int, cursor string) (P
 }
 
 // Get returns a request with its delivery attempts.
-func (c *Client) Get(ctx context.Context, id string) (Request, error) {
+func (c *apiClient) Get(ctx context.Context, id string) (Request, error) {
 	var request Request
 	err := c.read(ctx, "/api/verify/requests/"+url.PathEscape(id), nil, &request)
 	return request, err
 }
 
 // Cancel ends a pending request.
-func (c *Client) Cancel(ctx context.Context, id string) error {
+func (c *apiClient) Cancel(ctx context.Context, id string) error {
 	var status map[string]any
 	return c.call(ctx, http.MethodPost, "/api/verify/cancel", nil, map[string]string{"requestId": id}, &status)
 }
 
 // Redeliver makes the event of a request due once more. Redeliveries have a limit of their own, so one that is refused is repeated when the
 // API allows.
-func (c *Client) Redeliver(ctx context.Context, id string) (Request, error) {
+func (c *apiClient) Redeliver(ctx context.Context, id string) (Request, error) {
 	var request Request
 	err := waitForTurn(ctx, func() error {
 		return c.call(ctx, http.MethodPost, "/api/verify/redeliver", nil, map[string]string{"requestId": id}, &request)
@@ -149,7 +149,7 @@ type Invitation struct {
 func (i *Invitation) Link() string { return i.WALink + i.TGLink }
 
 // Init starts a verification.
-func (c *Client) Init(ctx context.Context, init Init) (Invitation, error) {
+func (c *apiClient) Init(ctx context.Context, init Init) (Invitation, error) {
 	var invitation Invitation
 	err := c.call(ctx, http.MethodPost, "/api/verify/init", nil, init, &invitation)
 	return invitation, err
@@ -163,7 +163,7 @@ type Status struct {
 }
 
 // Await returns the status of a request when it is final, or after some seconds.
-func (c *Client) Await(ctx context.Context, id string) (Status, error) {
+func (c *apiClient) Await(ctx context.Context, id string) (Status, error) {
 	var status Status
 	err := c.read(ctx, "/api/verify/status", url.Values{"id": {id}, "wait": {"20s"}}, &status)
 	return status, err

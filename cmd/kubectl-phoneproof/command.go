@@ -1,6 +1,4 @@
-// Package plugin is kubectl-phoneproof, a plugin of kubectl for those who run verification APIs: a package for each task below it. It works
-// with the rights of the reader's kubeconfig, and asks for no more than a task needs.
-package plugin
+package main
 
 import (
 	"context"
@@ -13,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/plugin/report"
 	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 	"github.com/phoneproof/phoneproof/internal/plugin/rotate"
@@ -22,14 +20,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
-// NewCommand returns the command with all its subcommands.
-func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	return NewCommandIn(&project.Env{Streams: streams})
-}
-
-// Run runs the command and returns the exit code of its program.
-func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
-	cmd := NewCommand(streams)
+// runCommand runs the command and returns the exit code of its program.
+func runCommand(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	cmd := newCommandIn(&plugin.Env{Streams: streams})
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
@@ -45,8 +38,8 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	return code
 }
 
-// NewCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.
-func NewCommandIn(env *project.Env) *cobra.Command {
+// newCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.
+func newCommandIn(env *plugin.Env) *cobra.Command {
 	log.SetLogger(logr.Discard()) // controller-runtime's client would warn that it has none
 	env.Flags = genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
@@ -82,7 +75,7 @@ It works with your own rights. The help of each command names those that it need
 	return root
 }
 
-func newVersionCommand(env *project.Env) *cobra.Command {
+func newVersionCommand(env *plugin.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the plugin",

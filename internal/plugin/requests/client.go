@@ -1,4 +1,4 @@
-package podapi
+package requests
 
 import (
 	"bytes"
@@ -7,16 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -29,14 +26,14 @@ const (
 	maxRetryAfter = time.Minute
 )
 
-// Client calls the API of a pod.
-type Client struct {
+// apiClient calls the HTTP API of a project's pod through a port-forward.
+type apiClient struct {
 	http *http.Client
 	key  string
 }
 
-// Error is an answer that is not a success.
-type Error struct {
+// apiError is an answer that is not a success.
+type apiError struct {
 	Status  int
 	Code    string
 	Message string
@@ -45,60 +42,34 @@ type Error struct {
 }
 
 // Error returns the API's own words.
-func (e *Error) Error() string {
+func (e *apiError) Error() string {
 	if e.Code == "" {
 		return fmt.Sprintf("the API answered %d", e.Status)
 	}
 	return fmt.Sprintf("the API answered %d %s: %s", e.Status, e.Code, e.Message)
 }
 
-// HasCode reports whether err is an answer of the API with this code.
-func HasCode(err error, code string) bool {
-	answer, ok := errors.AsType[*Error](err)
+// hasCode reports whether err is an answer of the API with this code.
+func hasCode(err error, code string) bool {
+	answer, ok := errors.AsType[*apiError](err)
 	return ok && answer.Code == code
 }
 
-// Connect returns a client for a ready pod of the project, with the API key of the flags.
-func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyFlags) (*Client, error) {
+// connectAPI returns a client for a ready pod of the project, with the API key of the flags.
+func connectAPI(ctx context.Context, env *plugin.Env, c *plugin.Client, key *keyFlags) (*apiClient, error) {
 	value, err := key.read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := dialReady(ctx, env, c, project.PortAPI)
+	transport, err := plugin.DialReady(ctx, env, c, plugin.PortAPI)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{http: &http.Client{Transport: transport, Timeout: callTimeout}, key: value}, nil
-}
-
-// dialReady returns a transport to a port of a ready pod.
-func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
-	pod, err := c.ReadyPod(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find pod: %w", err)
-	}
-	newDial := env.Dial
-	if newDial == nil {
-		newDial = NewDial
-	}
-	dial, err := newDial(c.Config)
-	if err != nil {
-		return nil, fmt.Errorf("prepare port-forward: %w", err)
-	}
-	return &http.Transport{
-		DialContext:         dialContext(dial, pod, port),
-		MaxIdleConnsPerHost: 1,
-		IdleConnTimeout:     time.Minute,
-	}, nil
-}
-
-// dialContext returns a DialContext to a port of a pod, whatever the address.
-func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) }
+	return &apiClient{http: &http.Client{Transport: transport, Timeout: callTimeout}, key: value}, nil
 }
 
 // read is call for what changes nothing. Lists have a limit of their own, so one that is refused is repeated when the API allows.
-func (c *Client) read(ctx context.Context, path string, query url.Values, out any) error {
+func (c *apiClient) read(ctx context.Context, path string, query url.Values, out any) error {
 	return waitForTurn(ctx, func() error { return c.call(ctx, http.MethodGet, path, query, nil, out) })
 }
 
@@ -106,7 +77,7 @@ func (c *Client) read(ctx context.Context, path string, query url.Values, out an
 func waitForTurn(ctx context.Context, call func() error) error {
 	for {
 		err := call()
-		answer, ok := errors.AsType[*Error](err)
+		answer, ok := errors.AsType[*apiError](err)
 		if !ok || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
 			return err
 		}
@@ -121,7 +92,7 @@ func waitForTurn(ctx context.Context, call func() error) error {
 }
 
 // call sends a request and decodes the answer into out.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+func (c *apiClient) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		encoded, err := json.Marshal(in)
@@ -142,7 +113,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, hideURL(err))
+		return fmt.Errorf("%s %s: %w", method, path, plugin.HideURL(err))
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -158,17 +129,9 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
-// hideURL takes the address, which names no host that exists, out of an error.
-func hideURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
-}
-
 // readError returns the error of an answer in the form of the API's own.
-func readError(response *http.Response, body []byte) *Error {
-	answer := &Error{Status: response.StatusCode}
+func readError(response *http.Response, body []byte) *apiError {
+	answer := &apiError{Status: response.StatusCode}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		answer.RetryAfter = time.Duration(seconds) * time.Second
 	}

@@ -1,6 +1,4 @@
-// Package rights declares which rights on the Kubernetes API each command of the plugin needs. Its help shows them, a test compares
-// docs/kubectl-plugin.md with them, and another runs each command as a user who has exactly these.
-package rights
+package plugin
 
 import (
 	"encoding/json"
@@ -12,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// annotation of a command holds its rights as JSON.
-const annotation = "phoneproof.dev/rights"
+// rightsAnnotation of a command holds its rights as JSON.
+const rightsAnnotation = "phoneproof.dev/rights"
 
 // Right is a right in the project's namespace.
 type Right struct {
@@ -25,8 +23,9 @@ type Right struct {
 	For string `json:"for,omitempty"`
 }
 
-// Declare sets the rights of a command, and shows them at the end of its help.
-func Declare(cmd *cobra.Command, rights ...Right) *cobra.Command {
+// DeclareRights sets which rights on the Kubernetes API a command needs, and shows them at the end of its help. A test compares
+// docs/kubectl-plugin.md with them, and another runs each command as a user who has exactly these.
+func DeclareRights(cmd *cobra.Command, rights ...Right) *cobra.Command {
 	encoded, err := json.Marshal(rights)
 	if err != nil {
 		panic(err) // strings are always encoded
@@ -34,25 +33,25 @@ func Declare(cmd *cobra.Command, rights ...Right) *cobra.Command {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
 	}
-	cmd.Annotations[annotation] = string(encoded)
+	cmd.Annotations[rightsAnnotation] = string(encoded)
 	text := strings.TrimRight(cmd.Long, "\n")
 	if text == "" {
 		text = cmd.Short + "."
 	}
-	cmd.Long = text + "\n\nRights in the project's namespace:\n" + describe(rights)
+	cmd.Long = text + "\n\nRights in the project's namespace:\n" + describeRights(rights)
 	return cmd
 }
 
-// Of returns the rights of a command; nil if it declares none.
-func Of(cmd *cobra.Command) []Right {
+// RightsOf returns the rights of a command; nil if it declares none.
+func RightsOf(cmd *cobra.Command) []Right {
 	var declared []Right
-	if err := json.Unmarshal([]byte(cmd.Annotations[annotation]), &declared); err != nil {
+	if err := json.Unmarshal([]byte(cmd.Annotations[rightsAnnotation]), &declared); err != nil {
 		return nil
 	}
 	return declared
 }
 
-func describe(rights []Right) string {
+func describeRights(rights []Right) string {
 	lines := make([]string, 0, len(rights))
 	for _, r := range rights {
 		lines = append(lines, "  "+r.String())
@@ -80,15 +79,15 @@ func (r Right) Rule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{parsed.Group}, Resources: []string{name}, Verbs: strings.Split(r.Verbs, ",")}
 }
 
-// The rights that several commands need.
+// The resources that several commands need rights on.
 const (
-	Projects = "verificationprojects.phoneproof.dev"
-	Requests = "verificationrequests.phoneproof.dev"
-	Events   = "events.events.k8s.io"
+	ResourceProjects = "verificationprojects.phoneproof.dev"
+	ResourceRequests = "verificationrequests.phoneproof.dev"
+	ResourceEvents   = "events.events.k8s.io"
 )
 
-// ForAPI are the rights of commands that call the API of a pod. what is appended to each reason.
-func ForAPI(what string) []Right {
+// RightsForAPI are the rights of commands that call the API of a pod. what is appended to each reason.
+func RightsForAPI(what string) []Right {
 	return []Right{
 		{Verbs: "list", Resource: "pods", For: what},
 		{Verbs: "create,get", Resource: "pods/portforward", For: what},

@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"encoding/json"

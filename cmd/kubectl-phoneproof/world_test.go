@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"bytes"
@@ -26,7 +26,6 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/plugin"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
@@ -173,16 +172,16 @@ func (w *world) run(args ...string) (printed, warned string, err error) {
 
 func (w *world) runIn(ctx context.Context, args ...string) (printed, warned string, err error) {
 	var out, errOut bytes.Buffer
-	env := &project.Env{
+	env := &plugin.Env{
 		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut},
-		Dial:    func(*rest.Config) (project.Dial, error) { return w.dial, nil },
-		ReadLogs: func(*rest.Config) (project.ReadLogs, error) {
+		Dial:    func(*rest.Config) (plugin.Dial, error) { return w.dial, nil },
+		ReadLogs: func(*rest.Config) (plugin.ReadLogs, error) {
 			return func(context.Context, *corev1.Pod, *corev1.PodLogOptions) (io.ReadCloser, error) {
 				return io.NopCloser(strings.NewReader(w.log)), nil
 			}, nil
 		},
 	}
-	cmd := plugin.NewCommandIn(env)
+	cmd := newCommandIn(env)
 	if w.beforeRequest != nil {
 		env.Flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -225,7 +224,7 @@ func (w *world) mustFail(args ...string) string {
 
 // dial stands for the port-forward.
 func (w *world) dial(ctx context.Context, pod *corev1.Pod, port int) (net.Conn, error) {
-	address := map[int]string{project.PortAPI: w.api, project.PortMetrics: w.metrics}[port]
+	address := map[int]string{plugin.PortAPI: w.api, plugin.PortMetrics: w.metrics}[port]
 	if address == "" {
 		return nil, fmt.Errorf("port %d of pod %s refuses connections", port, pod.Name)
 	}

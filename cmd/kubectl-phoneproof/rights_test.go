@@ -1,4 +1,4 @@
-package plugin_test
+package main
 
 import (
 	"fmt"
@@ -15,8 +15,6 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/plugin"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
-	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 )
 
 // grant gives a user some verbs on a resource of the namespace.
@@ -157,8 +155,8 @@ func TestRights(t *testing.T) {
 }
 
 // isChecked reports whether the test's API server is asked for a right: tests replace port-forwards and logs.
-func isChecked(right rights.Right) bool {
-	return !strings.Contains(right.Resource, "/") && right.Resource != rights.Events
+func isChecked(right plugin.Right) bool {
+	return !strings.Contains(right.Resource, "/") && right.Resource != plugin.ResourceEvents
 }
 
 // expectAllowed waits for the authorizer, which learns of new roles by a watch.
@@ -173,7 +171,7 @@ func (w *world) expectAllowed(tc *rightsCase) {
 	w.Expect(printed).To(ContainSubstring(tc.expected))
 }
 
-func (w *world) expectRefused(tc *rightsCase, missing rights.Right) {
+func (w *world) expectRefused(tc *rightsCase, missing plugin.Right) {
 	w.t.Helper()
 	resource, _, _ := strings.Cut(missing.Resource, ".")
 	w.Eventually(func() string {
@@ -186,15 +184,15 @@ func (w *world) expectRefused(tc *rightsCase, missing rights.Right) {
 }
 
 // neededRights returns the declared rights that a case needs.
-func neededRights(t *testing.T, tc *rightsCase) []rights.Right {
+func neededRights(t *testing.T, tc *rightsCase) []plugin.Right {
 	t.Helper()
 	g := NewWithT(t)
-	root := plugin.NewCommandIn(&project.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
+	root := newCommandIn(&plugin.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	cmd, _, err := root.Find(tc.args)
 	g.Expect(err).NotTo(HaveOccurred())
-	var needed []rights.Right
+	var needed []plugin.Right
 	reasons := map[string]bool{}
-	for _, right := range rights.Of(cmd) {
+	for _, right := range plugin.RightsOf(cmd) {
 		if right.For == "" && len(tc.args) > 1 || slices.Contains(tc.needs, right.For) { // status without a name needs a list alone
 			needed = append(needed, right)
 			reasons[right.For] = true
@@ -210,7 +208,7 @@ func neededRights(t *testing.T, tc *rightsCase) []rights.Right {
 func TestRights_areDeclared(t *testing.T) {
 	g := NewWithT(t)
 	tested := map[string]bool{}
-	root := plugin.NewCommandIn(&project.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
+	root := newCommandIn(&plugin.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	for _, tc := range rightsCases {
 		cmd, _, err := root.Find(tc.args)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -220,7 +218,7 @@ func TestRights_areDeclared(t *testing.T) {
 		if slices.Contains([]string{"version", "completion", "help"}, cmd.Name()) || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			continue
 		}
-		g.Expect(rights.Of(cmd)).NotTo(BeEmpty(), cmd.CommandPath())
+		g.Expect(plugin.RightsOf(cmd)).NotTo(BeEmpty(), cmd.CommandPath())
 		// watch does not end by itself, and the doctor lists what it may not read: its own tests take rights away.
 		if cmd.Name() != "watch" && cmd.Name() != "doctor" {
 			g.Expect(tested).To(HaveKey(cmd.CommandPath()))

@@ -1,4 +1,4 @@
-package output
+package requests
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // quietZone is the margin of a QR code, in modules, that readers need.
 const quietZone = 2
 
-// DrawQR prints a QR code. Two modules share a character, one above the other. On a terminal it is black on white, whatever the
+// drawQR prints a QR code. Two modules share a character, one above the other. On a terminal it is black on white, whatever the
 // colours of the terminal.
-func DrawQR(out io.Writer, content string, terminal bool) error {
+func drawQR(out io.Writer, content string, terminal bool) error {
 	code, err := qr.Encode(content, qr.L)
 	if err != nil {
 		return fmt.Errorf("draw QR code: %w", err)
@@ -31,7 +31,10 @@ func DrawQR(out io.Writer, content string, terminal bool) error {
 		}
 		drawn.WriteByte('\n')
 	}
-	return write(out, drawn.String())
+	if _, err := io.WriteString(out, drawn.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
 }
 
 // drawModules returns the character of two modules. Without colours the background is expected to be dark, so that the white ones are

@@ -1,5 +1,4 @@
-// Package podapi calls the HTTP API of a project's pod through a port-forward.
-package podapi
+package plugin
 
 import (
 	"context"
@@ -8,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -18,12 +18,10 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
-
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
 )
 
-// NewDial returns a Dial that port-forwards as kubectl does, but without a listener: no other program of this machine can use it.
-func NewDial(config *rest.Config) (project.Dial, error) {
+// newDial returns a Dial that port-forwards as kubectl does, but without a listener: no other program of this machine can use it.
+func newDial(config *rest.Config) (Dial, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -52,6 +50,40 @@ func NewDial(config *rest.Config) (project.Dial, error) {
 		}
 		return conn, nil
 	}, nil
+}
+
+// DialReady returns a transport to a port of a ready pod.
+func DialReady(ctx context.Context, env *Env, c *Client, port int) (*http.Transport, error) {
+	pod, err := c.findReadyPod(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find pod: %w", err)
+	}
+	connect := env.Dial
+	if connect == nil {
+		connect = newDial
+	}
+	dial, err := connect(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	}
+	return &http.Transport{
+		DialContext:         dialContext(dial, pod, port),
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     time.Minute,
+	}, nil
+}
+
+// dialContext returns a DialContext to a port of a pod, whatever the address.
+func dialContext(dial Dial, pod *corev1.Pod, port int) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) }
+}
+
+// HideURL takes the address out of an error of DialReady's transport: it names no host that exists.
+func HideURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
 }
 
 // needsOlder reports whether an API server, or a proxy before it, does not know port-forwards by WebSocket.

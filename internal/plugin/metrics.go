@@ -1,4 +1,4 @@
-package podapi
+package plugin
 
 import (
 	"bufio"
@@ -9,16 +9,19 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"time"
 )
 
-// maxMetrics is more than the metrics of a server take.
-const maxMetrics = 8 << 20
+const (
+	// maxMetrics is more than the metrics of a server take.
+	maxMetrics = 8 << 20
+	// metricsTimeout bounds the call for them.
+	metricsTimeout = 40 * time.Second
+)
 
 // ReadMetrics returns the metrics of a ready pod, in the text format of Prometheus.
-func ReadMetrics(ctx context.Context, env *project.Env, c *project.Client) (string, error) {
-	transport, err := dialReady(ctx, env, c, project.PortMetrics)
+func ReadMetrics(ctx context.Context, env *Env, c *Client) (string, error) {
+	transport, err := DialReady(ctx, env, c, PortMetrics)
 	if err != nil {
 		return "", err
 	}
@@ -27,9 +30,9 @@ func ReadMetrics(ctx context.Context, env *project.Env, c *project.Client) (stri
 	if err != nil {
 		return "", fmt.Errorf("read metrics: %w", err)
 	}
-	response, err := (&http.Client{Transport: transport, Timeout: callTimeout}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: metricsTimeout}).Do(request)
 	if err != nil {
-		return "", fmt.Errorf("read metrics: %w", hideURL(err))
+		return "", fmt.Errorf("read metrics: %w", HideURL(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxMetrics))

@@ -1,4 +1,4 @@
-package podapi
+package requests
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // keyVariable holds an API key.
 const keyVariable = "PHONEPROOF_API_KEY"
 
-// KeyFlags say where the API key is. A key itself is no flag: other users of the machine see the flags of processes.
-type KeyFlags struct {
+// keyFlags say where the API key is. A key itself is no flag: other users of the machine see the flags of processes.
+type keyFlags struct {
 	// Scope is what the command needs the key for.
 	Scope verifyv1.Scope
 
@@ -28,17 +28,17 @@ type KeyFlags struct {
 }
 
 // AddTo adds the flags to a command.
-func (f *KeyFlags) AddTo(cmd *cobra.Command) {
+func (f *keyFlags) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "api-key", "", "name of the API key of the project to use; its Secret is read")
 	cmd.Flags().StringVar(&f.file, "api-key-file", "", "file with the API key to use, - for standard input; or set "+keyVariable)
 	cmd.MarkFlagsMutuallyExclusive("api-key", "api-key-file")
 }
 
 // Named reports whether a flag names a key.
-func (f *KeyFlags) Named() bool { return f.name != "" || f.file != "" }
+func (f *keyFlags) Named() bool { return f.name != "" || f.file != "" }
 
 // read returns the key.
-func (f *KeyFlags) read(ctx context.Context, c *project.Client) (string, error) {
+func (f *keyFlags) read(ctx context.Context, c *plugin.Client) (string, error) {
 	switch {
 	case f.name != "":
 		return f.readSecret(ctx, c)
@@ -53,7 +53,7 @@ func (f *KeyFlags) read(ctx context.Context, c *project.Client) (string, error) 
 }
 
 // suggest names the keys of the project that have the scope.
-func (f *KeyFlags) suggest(p *verifyv1.VerificationProject) string {
+func (f *keyFlags) suggest(p *verifyv1.VerificationProject) string {
 	var names []string
 	for i := range p.Spec.APIKeys {
 		if hasScope(&p.Spec.APIKeys[i], f.Scope) {
@@ -67,7 +67,7 @@ func (f *KeyFlags) suggest(p *verifyv1.VerificationProject) string {
 }
 
 // readSecret reads the key from its Secret.
-func (f *KeyFlags) readSecret(ctx context.Context, c *project.Client) (string, error) {
+func (f *keyFlags) readSecret(ctx context.Context, c *plugin.Client) (string, error) {
 	for i := range c.Project.Spec.APIKeys {
 		key := &c.Project.Spec.APIKeys[i]
 		if key.Name != f.name {
