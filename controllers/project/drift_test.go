@@ -254,9 +254,10 @@ var _ = Describe("A rollout that does not become ready", func() {
 
 		By("reporting pods that the API server refuses, and after ten minutes that they stall")
 		refused := deployment(ctx, project)
-		refused.Status.AvailableReplicas = 1
+		s := &refused.Status
+		s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas = 1, 1, 1, 1
 		refused.Status.Conditions = append(refused.Status.Conditions, appsv1.DeploymentCondition{
-			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "phoneproof-shop-x" is forbidden: exceeded quota`,
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `pods "phoneproof-shop-7d9c8b6f5-x7k2p" is forbidden: exceeded quota`,
 			LastTransitionTime: metav1.NewTime(steppedClock.Now()),
 		})
 		Expect(admin.Status().Update(ctx, refused)).To(Succeed())

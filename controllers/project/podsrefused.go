@@ -14,8 +14,11 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// refusedPod matches the beginning of the API server's refusals, with a name that is another one at each try.
-var refusedPod = regexp.MustCompile(`\bpods "[^"]*"`)
+// findPodName returns what matches the name of a Deployment's pod, which is another one at each try. In a long one the last hyphen is
+// cut off.
+func findPodName(deployment string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i:\bpods? )?"?\b` + regexp.QuoteMeta(deployment) + `-[a-z0-9]{6,10}-?[a-z0-9]{5}\b"?`)
+}
 
 // findRefusal returns the blocker of pods that are missing because the API server refuses to create them; nil if none is. It waits, and
 // after startDeadline, which is left from now on, it stalls if there are fewer pods than the project declares, and else is aside.
@@ -24,7 +27,7 @@ func (o outcome) findRefusal() (refused *blocker, left time.Duration) {
 	if failure == nil || o.project.Suspended() || o.rolled {
 		return nil, 0
 	}
-	number, what, state := o.deployment.Status.AvailableReplicas, "pods", rolloutOf(o.deployment)
+	number, what, state := o.deployment.Status.Replicas, "pods", rolloutOf(o.deployment)
 	switch state {
 	case unseen: // the failure may be of pods before the change
 		ready := meta.FindStatusCondition(o.project.Status.Conditions, verifyv1.ConditionReady)
@@ -42,7 +45,7 @@ func (o outcome) findRefusal() (refused *blocker, left time.Duration) {
 		return nil, 0
 	}
 	refused = &blocker{waits, verifyv1.ReasonPodsRefused, fmt.Sprintf("%d of %d %s: the API server refuses to create the others: %s",
-		number, wanted, what, refusedPod.ReplaceAllString(failure.Message, "a pod"))}
+		number, wanted, what, findPodName(o.deployment.Name).ReplaceAllString(failure.Message, "a pod"))}
 	left = max(0, failure.LastTransitionTime.Add(startDeadline).Sub(o.now))
 	switch {
 	case state == stuck, left == 0 && number < render.Replicas(o.project):

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,9 +17,12 @@ import (
 var _ = Describe("Pods that the API server refuses", func() {
 	now := time.Unix(1_800_000_000, 0)
 	const quota = `pods "phoneproof-shop-7d9c8b6f5-x7k2p" is forbidden: exceeded quota: compute, requested: pods=1`
+	const custom = `admission webhook "w.example.com" denied the request: pod shop/phoneproof-shop-7d9c8b6f5-x7k2p of ` +
+		`phoneproof-shop-7d9c8b6f5 lacks a label; label Pod "phoneproof-shop-7d9c8b6f5-x7k2p"`
 	// refused returns a Deployment of four pods, more of which have been refused since that time.
 	refused := func(state rollout, ago time.Duration, answer, updated, all int32) *appsv1.Deployment {
 		d := pods(state, answer)
+		d.Name = "phoneproof-shop"
 		d.Spec.Replicas, d.Status.UpdatedReplicas, d.Status.Replicas = new(int32(4)), updated, all
 		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: quota, LastTransitionTime: metav1.NewTime(now.Add(-ago)),
@@ -72,11 +76,24 @@ var _ = Describe("Pods that the API server refuses", func() {
 		Entry("of a rollout, while the former pods answer", declared(4, false), refused(rolling, 0, 4, 0, 4),
 			shown{"False", "PodsRefused", none, true, false, startDeadline}),
 		Entry("of a rollout that is stuck", declared(4, false), refused(stuck, 0, 4, 0, 4), shown{"False", "PodsRefused", none, false, true, 0}),
-		Entry("not if none is missing", declared(4, false), refused(rolledOut, 0, 4, 4, 4),
+		Entry("not counting a pod that is not ready", declared(4, false), refused(rolledOut, time.Minute, 1, 3, 3),
+			shown{"True", "PodsRefused", "3 of 4 pods" + words, true, false, startDeadline - time.Minute}),
+		Entry("not if none is missing", declared(4, false), refused(rolledOut, 0, 1, 4, 4),
 			shown{"True", "Ready", "the API works as declared", false, false, 0}),
 		Entry("not before the Deployment's controller has seen a change", declared(4, false), refused(unseen, 0, 1, 1, 1),
 			shown{"True", "Ready", "the API works as declared", false, false, 0}),
 	)
+
+	It("are reported by the same words at each try", func() {
+		d := refused(rolledOut, 0, 1, 1, 1)
+		d.Status.Conditions[1].Message = custom
+		b, _ := outcome{project: declared(4, false), deployment: d, now: now}.findRefusal()
+		Expect(b.message).To(HaveSuffix(`denied the request: pod shop/a pod of phoneproof-shop-7d9c8b6f5 lacks a label; label a pod`))
+		d.Name = strings.Repeat("n", 49) // the API server cuts off the end of the hash
+		d.Status.Conditions[1].Message = `pods "` + d.Name + `-7d9c8b6fx7k2p" is forbidden`
+		b, _ = outcome{project: declared(4, false), deployment: d, now: now}.findRefusal()
+		Expect(b.message).To(HaveSuffix("the others: a pod is forbidden"))
+	})
 
 	It("stay reported while the Deployment's controller has not seen another number of pods", func() {
 		p := declared(4, false)
