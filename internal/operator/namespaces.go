@@ -129,13 +129,23 @@ func (n *namespaces) listKinds(ctx context.Context, namespace string, kinds []cl
 
 func (n *namespaces) listUnread() []string { return *n.unread.Load() }
 
-// describeUnread returns a line for each namespace that cannot be read.
+// describeUnread returns a line for each namespace that is not served.
 func (n *namespaces) describeUnread() string {
 	var lines strings.Builder
 	for _, name := range n.listUnread() {
 		lines.WriteString("\nnamespace " + name + " is not read: " + unreadCause)
 	}
+	for _, name := range n.listReturned() {
+		lines.WriteString("\nnamespace " + name + " can be read, and is served when the operator has restarted by itself")
+	}
 	return lines.String()
+}
+
+// listReturned returns the namespaces that were left out and can be read.
+func (n *namespaces) listReturned() []string {
+	return slices.DeleteFunc(slices.Clone(n.watched), func(name string) bool {
+		return slices.Contains(n.cached, name) || slices.Contains(n.listUnread(), name)
+	})
 }
 
 // followUnread probes until ctx ends, and calls end once when a new process would read more than this one. areBlocked reports whether a
@@ -165,7 +175,6 @@ func (n *namespaces) followUnread(ctx context.Context, areBlocked func(ctx conte
 func (n *namespaces) shouldEnd(blocked, old bool) bool {
 	unread := n.listUnread()
 	isUnread := func(name string) bool { return slices.Contains(unread, name) }
-	returned := slices.ContainsFunc(n.watched, func(name string) bool { return !isUnread(name) && !slices.Contains(n.cached, name) })
 	lost := slices.ContainsFunc(n.cached, isUnread) && len(unread) < len(n.watched)
-	return lost && blocked || returned && old
+	return lost && blocked || len(n.listReturned()) > 0 && old
 }

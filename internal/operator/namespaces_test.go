@@ -296,6 +296,9 @@ func TestNamespaces_probe(t *testing.T) {
 		n.probeAll(t.Context())
 		g.Expect(n.listUnread()).To(Equal(step.unread))
 	}
+	g.Expect(n.describeUnread()).To(Equal("\nnamespace a can be read, and is served when the operator has restarted by itself"))
+	n.cached = []string{"a"}
+	g.Expect(n.describeUnread()).To(BeEmpty())
 }
 
 func TestNamespaces_shouldEnd(t *testing.T) {
