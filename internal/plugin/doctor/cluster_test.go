@@ -414,6 +414,15 @@ func (c *cluster) examineWithoutRights(t *testing.T) {
 		"the values of Secrets":                 "needs get secrets in " + p.namespace,
 		"what arrives at the WhatsApp callback": "needs list pods in " + p.namespace,
 	}))
+
+	text, err := p.run("-A")
+	p.Expect(exitCodeOf(text, err)).To(Equal(ExitUnexamined))
+	p.Expect(text).To(HavePrefix("The installation: nothing found\n\nNot checked:\n  the projects: needs list verificationprojects in all namespaces\n"))
+	p.Expect(text).To(ContainSubstring("VerificationProject " + p.namespace + "/books: nothing found\n"))
+	p.namespace = "default"
+	text, err = p.run()
+	p.Expect(exitCodeOf(text, err)).To(Equal(ExitUnexamined))
+	p.Expect(text).To(And(ContainSubstring("the projects: needs list verificationprojects in default\n"), Not(ContainSubstring("There is no"))))
 }
 
 // examineHostileServer has a server try to reach the reader's terminal and memory, and to lead the doctor elsewhere.

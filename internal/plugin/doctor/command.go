@@ -19,7 +19,7 @@ import (
 const (
 	// ExitFindings is for a project with at least one finding.
 	ExitFindings = 1
-	// ExitUnexamined is for a project that could not be examined, and for a command line that makes no sense.
+	// ExitUnexamined is for projects that could not be examined, and for a command line that makes no sense.
 	ExitUnexamined = 2
 )
 
@@ -43,6 +43,8 @@ type reports struct {
 	// Installation is nil if one project was named.
 	Installation *Report  `json:"installation,omitempty"`
 	Projects     []Report `json:"projects"`
+	// unlisted is empty if the projects could be listed.
+	unlisted unlistedError
 }
 
 // list returns the reports in their order.
@@ -60,7 +62,7 @@ with your own rights and changes nothing. What you may not read is listed as not
 host of spec.baseURL, and with --ask-platforms to the messengers' platforms, for which it reads the credentials in the Secrets. It
 prints no value of a Secret.
 
-The exit code is 0 if nothing was found, 1 if something was, and 2 if the project could not be examined or
+The exit code is 0 if nothing was found, 1 if something was, and else 2 if projects could not be examined or
 the command line makes no sense.`
 
 // NewCommand returns the command doctor, with kubectl's connection flags, which the root command has added.
@@ -133,6 +135,9 @@ func examineProjects(
 			return &ExitError{ExitFindings, ErrFindings}
 		}
 	}
+	if all.unlisted != "" {
+		return &ExitError{ExitUnexamined, ErrFindings}
+	}
 	return nil
 }
 
@@ -154,6 +159,7 @@ func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o 
 	if err != nil {
 		return nil, fmt.Errorf("read namespace of kubeconfig: %w", err)
 	}
+	own := namespace
 	if o.AllNamespaces {
 		namespace = ""
 	}
@@ -161,14 +167,21 @@ func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o 
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+	all := &reports{Projects: []Report{}}
 	projects, err := examiner.Projects(cmd.Context(), namespace, name)
+	if why, ok := errors.AsType[unlistedError](err); ok {
+		all.unlisted, err = why, nil
+		if o.AllNamespaces { // those of one namespace, if these may be listed
+			projects, _ = examiner.Projects(cmd.Context(), own, "")
+		}
+	}
 	kindMissing := name == "" && errors.Is(err, errNoKind)
 	if err != nil && !kindMissing {
 		return nil, fmt.Errorf("read project: %w", err)
 	}
-	all := &reports{Projects: []Report{}}
 	if name == "" {
 		facts := examiner.GatherInstallation(cmd.Context(), namespace)
+		facts.Projects.Why = string(all.unlisted)
 		if kindMissing {
 			facts.MissingFields = knownValue([]string{"the kind VerificationProject"})
 		}
@@ -203,7 +216,7 @@ func writeReports(w io.Writer, all *reports, output string) error {
 			}
 			writeText(w, &r)
 		}
-		if len(all.Projects) == 0 {
+		if len(all.Projects) == 0 && all.unlisted == "" {
 			fmt.Fprintf(w, "\nThere is no VerificationProject here.\n")
 		}
 		return nil

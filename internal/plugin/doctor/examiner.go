@@ -86,6 +86,12 @@ func NewExaminer(config *rest.Config, o Options) (*Examiner, error) {
 // errNoKind is the error of a cluster without the CRDs.
 var errNoKind = errors.New("the cluster has no VerificationProjects: install the CRDs with `kubectl apply --server-side -k config/crd`")
 
+// unlistedError is why projects may not be listed.
+type unlistedError string
+
+// Error returns it.
+func (e unlistedError) Error() string { return string(e) }
+
 // Projects returns the project of that name, or all of the namespace if it is empty. Its errors name what to do.
 func (e *Examiner) Projects(ctx context.Context, namespace, name string) ([]verifyv1.VerificationProject, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
@@ -101,6 +107,8 @@ func (e *Examiner) Projects(ctx context.Context, namespace, name string) ([]veri
 	switch {
 	case isKindMissing(err):
 		return nil, errNoKind
+	case apierrors.IsForbidden(err) && name == "":
+		return nil, unlistedError(explainUnread(err, "list verificationprojects", namespace))
 	case err != nil && name == "":
 		return nil, errors.New(explainUnread(err, "list verificationprojects", namespace))
 	case apierrors.IsNotFound(err):

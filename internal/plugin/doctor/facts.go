@@ -33,6 +33,8 @@ type Facts struct {
 	Policies   Known[[]networkingv1.NetworkPolicy]
 	// Operators are the operator's Deployments.
 	Operators Known[[]appsv1.Deployment]
+	// Projects is known if those to examine could be listed.
+	Projects Known[struct{}]
 	// Refused is what the operators may not read, in words.
 	Refused Known[[]string]
 	// MissingRoles are those that pods are to be bound to, in words.

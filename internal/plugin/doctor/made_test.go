@@ -242,7 +242,7 @@ func (p *patient) newReader() *rest.Config {
 	p.Expect(err).NotTo(HaveOccurred())
 	p.create(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"phoneproof.dev"}, Resources: []string{"verificationprojects"}, Verbs: []string{"get"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"phoneproof.dev"}, Resources: []string{"verificationprojects"}, Verbs: []string{"get", "list"}}},
 	})
 	p.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "reader"},

@@ -107,6 +107,7 @@ func printable(text string) string {
 // listUnread returns what was not read, in a fixed order.
 func listUnread(f *Facts) []NotChecked {
 	all := []NotChecked{
+		{"the projects", f.Projects.Why},
 		{"the clock of this machine", f.ServerOffset.Why},
 		{"the clock of the pods", f.PodOffset.Why},
 		{"the Deployment", f.Deployment.Why},
