@@ -20,6 +20,7 @@ import (
 // only calls that the store had no time for.
 type clientLoad struct {
 	shop   *shop
+	verify bool // whether each request is verified, so that there are events
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
@@ -47,10 +48,12 @@ func repeatEvery(ctx context.Context, pause time.Duration, do func()) {
 	}
 }
 
-func (s *shop) startLoad(ctx context.Context) *clientLoad {
+func (s *shop) startLoad(ctx context.Context) *clientLoad { return s.startClients(ctx, false) }
+
+func (s *shop) startClients(ctx context.Context, verify bool) *clientLoad {
 	ctx, cancel := context.WithCancel(ctx)
 	asBegun := *s // a spec may take another key meanwhile
-	l := &clientLoad{shop: &asBegun, cancel: cancel}
+	l := &clientLoad{shop: &asBegun, verify: verify, cancel: cancel}
 	for _, keep := range []bool{true, false} {
 		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: !keep}, Timeout: 30 * time.Second}
 		l.group.Go(func() { repeatEvery(ctx, pace, func() { l.runOnce(context.WithoutCancel(ctx), c) }) })
@@ -92,14 +95,23 @@ func (l *clientLoad) runOnce(ctx context.Context, c *http.Client) {
 }
 
 func (l *clientLoad) beginAndRead(ctx context.Context, c *http.Client) (r request, got answer, err error) {
-	s := l.shop
-	got, err = s.sendRequest(ctx, c, http.MethodPost, s.api+"/api/verify/init", s.key, map[string]string{"phoneNumber": newNumber()})
+	s, wait := l.shop, ""
+	r.number = newNumber()
+	got, err = s.sendRequest(ctx, c, http.MethodPost, s.api+"/api/verify/init", s.key, map[string]string{"phoneNumber": r.number, "method": "WHATSAPP"})
 	if err != nil || got.code != http.StatusOK {
 		return r, got, err
 	}
-	if err = json.Unmarshal([]byte(got.body), &r); err == nil {
-		got, err = s.sendRequest(ctx, c, http.MethodGet, s.api+"/api/verify/status?id="+r.ID, s.key, nil)
+	if err = json.Unmarshal([]byte(got.body), &r); err != nil {
+		return r, got, err
 	}
+	if l.verify {
+		user := s.sim + "/sim/users"
+		s.trySendRequest(ctx, http.MethodPost, user, map[string]string{"name": "Ada", "phone": r.number}, nil)
+		defer s.trySendRequest(ctx, http.MethodDelete, user+"/"+r.number, nil, nil) // the simulator keeps a limited number
+		s.trySendMessage(ctx, r)
+		wait = "&wait=20s"
+	}
+	got, err = s.sendRequest(ctx, c, http.MethodGet, s.api+"/api/verify/status?id="+r.ID+wait, s.key, nil)
 	return r, got, err
 }
 

@@ -10,19 +10,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
 // doneTasks are the tasks that runPlugin did, by the namespace of the project.
@@ -105,22 +107,45 @@ func pluginSpecs() {
 		steerByPlugin(ctx, theBakery, "--api-key=backend")
 	})
 
-	It("gets a new API key and webhook secret by the kubectl plugin, and the former ones count meanwhile", func(ctx SpecContext) {
+	It("gets a new API key and webhook secret by the kubectl plugin, while pods are replaced, added and evicted, and nothing is refused", func(ctx SpecContext) {
 		shops := []*shop{theShop}
 		if theBakery != nil {
 			shops = append(shops, theBakery)
 		}
+		receiver := theShop.openReceiver(ctx)
+		load := theShop.startClients(ctx, true)
 		for _, s := range shops {
 			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend")
 			s.runPlugin(ctx, "rotate", "webhook-secret", "shop")
 		}
+		moved := *theShop
+		var secret string
+		moved.key, secret = theShop.readRotated(ctx)
+		receiver.learn(secret)
+		patchProject(ctx, shopNamespace, `{"spec":{"server":{"replicas":3,"nodeSelector":{"kubernetes.io/os":"linux"}}}}`)
 		for _, s := range shops {
-			s.expectRotated(ctx)
+			runKubectl(ctx, "--namespace "+s.namespace+" wait --for=condition=Ready vproj/shop --timeout=5m")
 		}
+		theShop.evictLeader(ctx)
+		movedLoad := moved.startClients(ctx, true)
+		receiver.move()
+		movedLoad.awaitMore(ctx)
+		Expect(load.stop()).To(BeEmpty())
 		for _, s := range shops {
-			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend-2", "--finish") // the other specs have the first key
+			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend", "--finish")
 			s.runPlugin(ctx, "rotate", "webhook-secret", "shop", "--finish")
-			patchProject(ctx, s.namespace, `{"spec":{"webhook":{"secretRef":{"name":"shop","key":"webhook-secret"}}}}`) // and the first secret
+		}
+		runKubectl(ctx, "--namespace "+shopNamespace+" wait --for=condition=Ready vproj/shop --timeout=5m")
+		movedLoad.awaitMore(ctx)
+		Expect(movedLoad.stop()).To(BeEmpty())
+		receiver.expectOnce(ctx, slices.Concat(load.ids, movedLoad.ids))
+		AddReportEntry("requests during a rotation, by the former and the new key", fmt.Sprint(len(load.ids), len(movedLoad.ids)))
+
+		patchProject(ctx, shopNamespace, `{"spec":{"server":{"replicas":2,"nodeSelector":null}}}`)
+		for _, s := range shops {
+			// The other specs have the first key, secret and receiver.
+			patchProject(ctx, s.namespace, `{"spec":{"apiKeys":[{"name":"backend","secretRef":{"name":"shop","key":"api-key"}}],"webhook":{`+
+				`"url":"http://simulator.shop.svc:8090/receiver","secretRef":{"name":"shop","key":"webhook-secret"}}}}`)
 			s.runPlugin(ctx, "suspend", "shop")
 		}
 		for _, s := range shops {
@@ -230,27 +255,30 @@ func (s *shop) expectCleanReport(ctx context.Context, r request) {
 	}
 }
 
-// expectRotated waits until both API keys and signatures by both secrets count.
-func (s *shop) expectRotated(ctx context.Context) {
+// readRotated returns the new API key and webhook secret of a rotation.
+func (s *shop) readRotated(ctx context.Context) (key, secret string) {
 	GinkgoHelper()
 	project, err := readProject(ctx, s.namespace)
 	Expect(err).NotTo(HaveOccurred())
+	read := func(ref *verifyv1.SecretKeyRef) string {
+		var object corev1.Secret
+		Expect(kube.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: ref.Name}, &object)).To(Succeed())
+		return string(object.Data[ref.Key])
+	}
 	Expect(project.Spec.APIKeys).To(HaveLen(2))
-	added := project.Spec.APIKeys[1]
-	Expect(project.Spec.Webhook.PreviousSecretRef.Key).To(Equal("webhook-secret"))
-	var secret corev1.Secret
-	Expect(kube.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: added.SecretRef.Name}, &secret)).To(Succeed())
-	value := string(secret.Data[added.SecretRef.Key])
-	Eventually(func(g Gomega) {
-		for _, key := range []string{value, firstAPIKey} {
-			got, err := s.sendRequest(ctx, s.http, http.MethodGet, s.api+"/api/verify/status?id=vraaaaaaaaaaaaaaaaaaaaaaaa", key, nil)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got.code).To(Equal(http.StatusNotFound))
+	return read(&project.Spec.APIKeys[1].SecretRef), read(project.Spec.Webhook.SecretRef)
+}
+
+// evictLeader has the pod evicted that delivers the events, as kubectl drain does.
+func (s *shop) evictLeader(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		leader := leaseHolder(ctx, s.namespace, "phoneproof-shop")
+		for _, pod := range s.listPods(ctx) {
+			if pod.Name == leader && pod.DeletionTimestamp == nil {
+				return clientset.PolicyV1().Evictions(s.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: leader}})
+			}
 		}
-	}).WithContext(ctx).WithTimeout(5 * time.Minute).Should(Succeed())
-	eventuallyReady(ctx, s.namespace)
-	r := s.initRequest(ctx, "WHATSAPP")
-	s.sendMessage(ctx, r)
-	s.eventuallyVerified(ctx, r)
-	Eventually(s.listEvents).WithContext(ctx).WithArguments(r.ID).Should(ContainElement(HaveField("StandardSignature", "valid")))
+		return fmt.Errorf("the pod %q, which leads, is none or ends", leader)
+	}).WithContext(ctx).Should(Succeed())
 }

@@ -100,9 +100,9 @@ func (c *apiKey) addKey(ctx context.Context, p *plugin.Client, at int, value str
 	if err := c.reportValue(to, value); err != nil || c.dryRun {
 		return err
 	}
-	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret. Move your clients, then run\n"+
-		"  kubectl phoneproof rotate api-key %s %s -n %s --finish",
-		added.Name, former.Name, p.Project.Name, former.Name, p.Project.Namespace)
+	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret: kubectl wait --for=condition=Ready vproj/%s -n %s\n"+
+		"Move your clients then, and run\n  kubectl phoneproof rotate api-key %[3]s %[2]s -n %[4]s --finish",
+		added.Name, former.Name, p.Project.Name, p.Project.Namespace)
 }
 
 // removeKey removes an entry that another one replaces.

@@ -77,8 +77,8 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	if opened.Project.Spec.Webhook.PreviousSecretRef == nil {
 		return c.env.Print("Events carry a signature by this secret. There was none before.")
 	}
-	return c.env.Print("Events carry a signature by both secrets. Move your receiver, then run\n"+
-		"  kubectl phoneproof rotate webhook-secret %s -n %s --finish", name, opened.Project.Namespace)
+	return c.env.Print("Events carry a signature by both secrets as soon as the pods have the new one: kubectl wait --for=condition=Ready vproj/%s -n %s\n"+
+		"Move your receiver then, and run\n  kubectl phoneproof rotate webhook-secret %[1]s -n %[2]s --finish", name, opened.Project.Namespace)
 }
 
 // finishWebhook removes the former secret.
