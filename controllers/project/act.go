@@ -22,8 +22,8 @@ const (
 	afterConflict = time.Minute
 	// afterRejection: the cause of a rejection, such as a quota or a policy, may change.
 	afterRejection = 10 * time.Minute
-	// afterHeld: the exposure or project that gives up a host requeues this one, so this delay covers a missed event.
-	afterHeld = 10 * time.Minute
+	// afterHeld: a project that gives up a host requeues no other.
+	afterHeld = time.Minute
 )
 
 // carryOutDecision carries out a decision.
@@ -70,8 +70,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 		done.err = fmt.Errorf("compare pod template: %w", err)
 		return
 	}
-	decided, lost, err := c.hosts.requestHosts(ctx, c.client, seen.routes, c.newHostRequest(seen), &c.Permissions)
-	c.addAsking(ctx, c.queue, seen.project, lost)
+	decided, err := c.hosts.requestHosts(ctx, c.client, seen.routes, c.newHostRequest(seen), &c.Permissions)
 	if err != nil {
 		done.err = err
 		return
@@ -94,7 +93,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	})
 	done.err = err
 	if isExposureRefused(result) {
-		c.releaseRefusedHosts(ctx, seen.project)
+		c.hosts.releaseHosts(seen.project.UID)
 	}
 	done.rolled = rolls && isDeploymentApplied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
@@ -114,18 +113,6 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 		done.blocker, done.again = hindrance, again
 	case hindrance != nil && hindrance.weight == stalls:
 		done.beside, done.again = hindrance, again
-	}
-}
-
-// releaseRefusedHosts takes back the hosts of exposures that could not be created, and requeues the projects that wait for them,
-// except those that were refused themselves: these retry on their own, and would requeue each other for ever.
-func (c *Controller) releaseRefusedHosts(ctx context.Context, p *verifyv1.VerificationProject) {
-	now := c.Clock.Now()
-	c.pace.recordRefusal(p, now)
-	for _, other := range c.listAsking(ctx, p, c.hosts.releaseHosts(p.UID)) {
-		if !c.pace.wasRefused(other, now) {
-			c.queue.AddAfter(requestFor(other), delayAsking(p, other))
-		}
 	}
 }
 
@@ -179,17 +166,18 @@ func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.Verifi
 // findObstacle returns why the project differs from its spec, by the result of applying it, and when to retry; nil if it does not
 // differ.
 func findObstacle(seen *observed, result apply.Result, decided hostDecision, held bool) (*blocker, time.Duration) {
-	closed := explainHosts(decided)
+	closed, closedFor := explainHosts(decided), decided.delay // grants change only with a restart
+	if len(decided.held) > 0 {
+		closedFor = afterHeld
+	}
 	switch {
 	case len(result.Conflicts) > 0:
 		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(
 			"%s exists and does not belong to this project; delete or rename it", joinRefs(result.Conflicts))}, afterConflict
 	case len(result.Rejections) > 0:
-		return &blocker{stalls, verifyv1.ReasonChildRejected, describeRejection(result.Rejections[0])}, afterRejection
-	case len(decided.held) > 0:
-		return closed, afterHeld
+		return &blocker{stalls, verifyv1.ReasonChildRejected, describeRejection(result.Rejections[0])}, findSooner(afterRejection, closedFor)
 	case closed != nil:
-		return closed, decided.delay // grants change only with a restart
+		return closed, closedFor
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0

@@ -96,22 +96,6 @@ var _ = Describe("The pace", func() {
 		Expect(p.limits).To(BeEmpty())
 	})
 
-	It("reports for ten minutes that an exposure was refused", func() {
-		var p pace
-		now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
-		own, other := newProject("shop", "own"), newProject("shop", "other")
-		own.UID, other.UID = "own", "other"
-		p.recordRefusal(own, now)
-		Expect(p.wasRefused(own, now.Add(afterRejection-1))).To(BeTrue())
-		Expect(p.wasRefused(own, now.Add(afterRejection))).To(BeFalse(), "it is retried by itself")
-		Expect(p.wasRefused(other, now)).To(BeFalse())
-		own.Generation++
-		Expect(p.wasRefused(own, now)).To(BeFalse(), "the spec may be right now")
-		own.Generation--
-		p.forget("own")
-		Expect(p.wasRefused(own, now)).To(BeFalse())
-	})
-
 	It("detects that another client has overwritten the status", func() {
 		var p pace
 		list := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonReady}}

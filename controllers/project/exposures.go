@@ -27,7 +27,7 @@ type exposure struct {
 	paths              []string
 }
 
-// hostIndex is the index of exposures by the hosts that they answer to, and of projects by the hosts that they ask for.
+// hostIndex is the index of exposures by the hosts that they answer to.
 const hostIndex = "phoneproof.dev/host"
 
 // indexByHost returns the hosts of an exposure for the index; none for an object that the operator did not create.
@@ -38,15 +38,6 @@ func indexByHost(object client.Object) []string {
 	}
 	hosts, _ := readHosts(object)
 	return hosts
-}
-
-// indexByAskedHost returns the hosts that a project asks for, for the index.
-func indexByAskedHost(object client.Object) []string {
-	project, ok := object.(*verifyv1.VerificationProject)
-	if !ok {
-		return nil
-	}
-	return collectHosts(project, true)
 }
 
 // collectHosts returns the host names that a project asks for, sorted, those of its HTTPRoute only with routes.
@@ -231,8 +222,12 @@ func isExposure(ref apply.Ref) bool {
 	return ref.Kind == "Ingress" || ref.Kind == "Service" || ref.Kind == render.HTTPRouteKind.Kind
 }
 
-// isExposureRefused reports whether an exposure with open hosts could not be created.
+// isExposureRefused reports whether an exposure with open hosts could not be created, and no other one was, which the cache may not
+// show yet.
 func isExposureRefused(result apply.Result) bool {
-	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isExposure) ||
-		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isExposure(r.Ref) })
+	refused := slices.Concat(result.Conflicts, result.Waiting)
+	for _, rejection := range result.Rejections {
+		refused = append(refused, rejection.Ref)
+	}
+	return slices.ContainsFunc(refused, isExposure) && !slices.ContainsFunc(result.Applied, isExposure)
 }

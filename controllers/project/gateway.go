@@ -170,14 +170,14 @@ func (g *gateway) startWatch(ctx context.Context, queue queue) error {
 	return nil
 }
 
-// requeueProjects reconciles the projects that want an HTTPRoute, and those that wait for a host which an HTTPRoute may have had.
+// requeueProjects reconciles the projects that want an HTTPRoute.
 func (g *gateway) requeueProjects(ctx context.Context, queue queue) error {
 	var all verifyv1.VerificationProjectList
 	if err := g.projects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list projects: %w", err)
 	}
 	for i := range all.Items {
-		if project := &all.Items[i]; project.Spec.Expose.HTTPRoute != nil || waitsForHost(project) {
+		if project := &all.Items[i]; project.Spec.Expose.HTTPRoute != nil {
 			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(project)})
 		}
 	}

@@ -18,8 +18,7 @@ import (
 type hostRequest struct {
 	exposure
 
-	present []string      // hosts of its existing exposures
-	former  []string      // hosts that it was given before
+	present []string      // hosts of its existing exposures, and those that it was given
 	answers bool          // one of its pods answers
 	delay   time.Duration // how long new hosts wait, because their holders may be unread
 }
@@ -53,7 +52,7 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 			}
 		case elsewhere && host != render.EveryHost || beside:
 			d.held = append(d.held, host)
-		case request.mayBeUnread(host) && len(permissions.findHostOwners(host)) == 0:
+		case request.answers && request.delay > 0 && host != render.EveryHost && len(permissions.findHostOwners(host)) == 0:
 			d.delayed, d.delay = append(d.delayed, host), request.delay
 		case request.answers:
 			d.open = append(d.open, host)
@@ -63,11 +62,6 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 		}
 	}
 	return d
-}
-
-// mayBeUnread reports whether an unread namespace may have a host that the project could get now.
-func (r *hostRequest) mayBeUnread(host string) bool {
-	return r.answers && r.delay > 0 && host != render.EveryHost && !slices.Contains(r.former, host)
 }
 
 // findRivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one
@@ -88,57 +82,56 @@ func findRivals(request *hostRequest, host string, others []exposure, permission
 	return elsewhere, beside
 }
 
-// hosts decides on hosts for one project at a time, so that two never get the same one. It holds the last result of each project,
-// because the cache may not show it yet, and an exposure that was deleted by mistake is created again.
+// hosts decides on hosts for one project at a time, so that two never get the same one. It holds what each project was given,
+// because the cache may not show the exposure yet, or not any more if it was deleted by mistake.
 type hosts struct {
 	mu    sync.Mutex
 	given map[types.UID]exposure
-	// holders are the projects that were given each host.
-	holders map[string]map[types.UID]bool
 }
 
-// requestHosts decides on the hosts that a project wants. Exposures are read under the lock, as in turns. Lost are the hosts that
-// the project was given before and no longer gets.
+// requestHosts decides on the hosts that a project wants. Exposures are read under the lock, as in turns.
 func (h *hosts) requestHosts(
 	ctx context.Context, reader client.Reader, routes bool, request *hostRequest, p *Permissions,
-) (decision hostDecision, lost []string, err error) {
+) (hostDecision, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	former := h.removeGiven(request.owner)
-	request.former = former
+	request.present = append(request.present, h.given[request.owner].hosts...)
 	var others []exposure
 	for _, host := range request.hosts {
-		rivals, err := h.listRivals(ctx, reader, routes, host)
+		rivals, err := listExposures(ctx, reader, routes, host)
+		if err == nil && !slices.Contains(request.present, host) { // a project that has a host keeps it, whoever was given it too
+			rivals, err = h.addGiven(ctx, reader, host, rivals)
+		}
 		if err != nil {
-			return hostDecision{}, former, fmt.Errorf("list rivals for host %s: %w", host, err)
+			return hostDecision{}, fmt.Errorf("list rivals for host %s: %w", host, err)
 		}
 		others = append(others, rivals...)
 	}
-	decision = decideHosts(request, others, p)
-	decision.opened = slices.ContainsFunc(decision.open, func(host string) bool {
-		return !slices.Contains(former, host) && !slices.Contains(request.present, host)
-	})
+	decision := decideHosts(request, others, p)
+	decision.opened = slices.ContainsFunc(decision.open, func(host string) bool { return !slices.Contains(request.present, host) })
 	// The project may have been deleted since its reconciliation began; after that nothing else would drop its hosts.
-	key := client.ObjectKey{Namespace: request.namespace, Name: request.project}
-	project, err := findProject(ctx, reader, key, request.owner)
-	lost = subtractHosts(former, decision.open)
+	project, err := findProject(ctx, reader, client.ObjectKey{Namespace: request.namespace, Name: request.project}, request.owner)
 	if err != nil {
-		return decision, lost, fmt.Errorf("check own project: %w", err)
+		return hostDecision{}, fmt.Errorf("check own project: %w", err)
 	}
+	delete(h.given, request.owner)
 	if project != nil && len(decision.open) > 0 {
-		h.recordGiven(&request.exposure, decision.open)
+		if h.given == nil {
+			h.given = map[types.UID]exposure{}
+		}
+		given := request.exposure
+		given.hosts = decision.open
+		h.given[request.owner] = given
 	}
-	return decision, lost, nil
+	return decision, nil
 }
 
-// listRivals returns the exposures that answer to a host, and the given ones that the cache does not show yet.
-func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes bool, host string) ([]exposure, error) {
-	rivals, err := listExposures(ctx, reader, routes, host)
-	if err != nil {
-		return nil, fmt.Errorf("list exposures: %w", err)
-	}
-	for uid := range h.holders[host] {
-		given := h.given[uid]
+// addGiven adds the projects that were given a host to those whose exposures answer to it.
+func (h *hosts) addGiven(ctx context.Context, reader client.Reader, host string, rivals []exposure) ([]exposure, error) {
+	for uid, given := range h.given {
+		if !slices.Contains(given.hosts, host) {
+			continue
+		}
 		p, err := findProject(ctx, reader, client.ObjectKey{Namespace: given.namespace, Name: given.project}, uid)
 		if err != nil {
 			return nil, fmt.Errorf("check holder of host: %w", err)
@@ -151,45 +144,11 @@ func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes boo
 	return rivals, nil
 }
 
-// recordGiven records the hosts that a project was given. The caller holds the lock.
-func (h *hosts) recordGiven(e *exposure, open []string) {
-	if h.given == nil {
-		h.given, h.holders = map[types.UID]exposure{}, map[string]map[types.UID]bool{}
-	}
-	given := *e
-	given.hosts = open
-	h.given[e.owner] = given
-	for _, host := range open {
-		if h.holders[host] == nil {
-			h.holders[host] = map[types.UID]bool{}
-		}
-		h.holders[host][e.owner] = true
-	}
-}
-
-// removeGiven takes back the hosts of a project, and returns them. The caller holds the lock.
-func (h *hosts) removeGiven(project types.UID) []string {
-	former := h.given[project].hosts
-	delete(h.given, project)
-	for _, host := range former {
-		delete(h.holders[host], project)
-		if len(h.holders[host]) == 0 {
-			delete(h.holders, host)
-		}
-	}
-	return former
-}
-
-// releaseHosts takes back the hosts of a project that was deleted, or whose exposures could not be created, and returns them.
-func (h *hosts) releaseHosts(project types.UID) []string {
+// releaseHosts takes back the hosts of a project that was deleted, or whose exposures could not be created.
+func (h *hosts) releaseHosts(project types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.removeGiven(project)
-}
-
-// subtractHosts returns the hosts of one list that are not in another.
-func subtractHosts(hosts, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return slices.Contains(others, host) })
+	delete(h.given, project)
 }
 
 // unreadDelay is how long after its start the operator gives no new hosts away if it could not read a namespace: a project there may

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
@@ -31,8 +33,8 @@ var _ = Describe("A host name", func() {
 		r.answers = false
 		return r
 	}
-	unread := func(r *hostRequest, former ...string) *hostRequest {
-		r.delay, r.former = time.Minute, former
+	unread := func(r *hostRequest) *hostRequest {
+		r.delay = time.Minute
 		return r
 	}
 	other := func(namespace string, paths []string, hosts ...string) exposure {
@@ -65,7 +67,6 @@ var _ = Describe("A host name", func() {
 		Entry("a namespace is unread: a new one waits", unread(wants(a)), nil, hostDecision{delayed: []string{a}, delay: time.Minute}),
 		Entry("it waits for a pod first", unread(silent(wants(a))), nil, hostDecision{}),
 		Entry("and one that it has does not", unread(has(wants(a), a)), nil, hostDecision{open: []string{a}}),
-		Entry("nor one whose exposure was deleted by mistake", unread(wants(a), a), nil, hostDecision{open: []string{a}}),
 		Entry("nor one that is granted to it", unread(wants(a)), granted, hostDecision{open: []string{a}}),
 		Entry("nor every host, which no other namespace keeps", unread(wants(render.EveryHost)), nil, hostDecision{open: []string{render.EveryHost}}),
 		Entry("a wildcard holds no name below it", wants(a), nil, hostDecision{open: []string{a}}, other("bank", paths, "*.example.com")),
@@ -158,49 +159,60 @@ var _ = Describe("A host name", func() {
 		Expect(hosts).To(Equal([]string{render.EveryHost}))
 	})
 
-	It("is not kept for a project that was deleted while it was being given", func(ctx SpecContext) {
-		reader := newIndexedReader(ctx)
+	Describe("that was given", func() {
+		var reader *indexedReader
 		var given hosts
-		request := func(namespace, name string, uid types.UID) hostDecision {
+		BeforeEach(func(ctx SpecContext) { reader, given = newIndexedReader(ctx), hosts{} })
+		// exists puts a project that asks for a host into the cache.
+		exists := func(namespace, host string) {
+			p := newProject(namespace, "own")
+			p.UID = types.UID(namespace)
+			p.Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: verifyv1.Hostname(host)}
+			reader.addObjects(p)
+		}
+		request := func(ctx context.Context, namespace string, ready bool) hostDecision {
 			GinkgoHelper()
 			r := wants(a)
-			r.exposure = exposure{namespace: namespace, project: name, owner: uid, hosts: []string{a}, paths: paths}
-			decision, _, err := given.requestHosts(ctx, reader, false, r, &Permissions{})
+			r.namespace, r.owner, r.answers = namespace, types.UID(namespace), ready
+			decision, err := given.requestHosts(ctx, reader, false, r, &Permissions{})
 			Expect(err).NotTo(HaveOccurred())
 			return decision
 		}
-		Expect(request("shop", "own", "own")).To(Equal(hostDecision{open: []string{a}, opened: true}))
-		Expect(given.given).To(BeEmpty())
-		Expect(given.holders).To(BeEmpty())
+		opened, kept, held := hostDecision{open: []string{a}, opened: true}, hostDecision{open: []string{a}}, hostDecision{held: []string{a}}
 
-		next := newProject("bank", "next")
-		next.UID = "next"
-		next.Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: a}
-		reader.addObjects(next)
-		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}, opened: true}))
-		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
-		Expect(request("shop", "own", "own")).To(Equal(hostDecision{held: []string{a}}), "the cache does not show the Ingress yet")
+		It("is kept, whatever the cache shows, until it is released", func(ctx SpecContext) {
+			exists("shop", a)
+			exists("bank", a)
+			Expect(request(ctx, "shop", true)).To(Equal(opened))
+			Expect(request(ctx, "bank", true)).To(Equal(held), "the cache does not show the Ingress yet")
+			Expect(request(ctx, "shop", true)).To(Equal(kept), "it is not new any more")
+			Expect(request(ctx, "shop", false)).To(Equal(kept), "its exposure was deleted by mistake while no pod answers")
+			Expect(request(ctx, "bank", true)).To(Equal(held))
+			given.releaseHosts("shop")
+			Expect(request(ctx, "bank", true)).To(Equal(opened))
+			Expect(request(ctx, "shop", true)).To(Equal(held))
+		})
 
-		By("releasing it once the spec no longer names it, even if it was given")
-		next = next.DeepCopy()
-		next.Spec.Expose.Ingress.Host = b
-		reader.addObjects(next)
-		Expect(request("shop", "own", "own")).To(Equal(hostDecision{open: []string{a}, opened: true}))
+		It("is free once the spec no longer names it, even if the spec is refused", func(ctx SpecContext) {
+			exists("shop", a)
+			exists("bank", a)
+			Expect(request(ctx, "shop", true)).To(Equal(opened))
+			exists("shop", b)
+			Expect(request(ctx, "bank", true)).To(Equal(opened))
+		})
+
+		It("is not kept for a project that was deleted while it was being given", func(ctx SpecContext) {
+			Expect(request(ctx, "shop", true)).To(Equal(opened))
+			Expect(given.given).To(BeEmpty())
+		})
 	})
 
-	It("is returned as lost when a project no longer gets it", func(ctx SpecContext) {
-		reader := newIndexedReader(ctx)
-		own := newProject("shop", "own")
-		own.UID = "own"
-		reader.addObjects(own)
-		var given hosts
-		_, lost, err := given.requestHosts(ctx, reader, false, wants(a, b), &Permissions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(lost).To(BeEmpty())
-		_, lost, err = given.requestHosts(ctx, reader, false, wants(b), &Permissions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(lost).To(Equal([]string{a}))
-		Expect(given.releaseHosts("own")).To(Equal([]string{b}))
-		Expect(given.holders).To(BeEmpty())
+	It("is released if an exposure was refused and none was created", func() {
+		ingress, route := apply.Ref{Kind: "Ingress"}, apply.Ref{Kind: "HTTPRoute"}
+		Expect(isExposureRefused(apply.Result{Conflicts: []apply.Ref{ingress}})).To(BeTrue())
+		Expect(isExposureRefused(apply.Result{Rejections: []apply.Rejection{{Ref: route}}})).To(BeTrue())
+		Expect(isExposureRefused(apply.Result{Rejections: []apply.Rejection{{Ref: route}}, Applied: []apply.Ref{ingress}})).
+			To(BeFalse(), "the cache may not show the Ingress yet")
+		Expect(isExposureRefused(apply.Result{Rejections: []apply.Rejection{{Ref: apply.Ref{Kind: "Deployment"}}}})).To(BeFalse())
 	})
 })

@@ -206,7 +206,7 @@ var lockedWork = map[string]func(context.Context, *crowd) error{
 		request := &hostRequest{answers: true, exposure: exposure{
 			namespace: c.project.Namespace, project: c.project.Name, owner: c.project.UID, hosts: collectHosts(c.project, true),
 		}}
-		_, _, err := c.hosts.requestHosts(ctx, c.reader, false, request, &c.Permissions)
+		_, err := c.hosts.requestHosts(ctx, c.reader, false, request, &c.Permissions)
 		return err
 	},
 	"turn": func(ctx context.Context, c *crowd) error {

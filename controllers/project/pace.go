@@ -25,14 +25,6 @@ type pace struct {
 	mu         sync.Mutex
 	limits     map[types.UID]limit
 	statements map[types.UID]statement
-	// refused are the last refusals of projects' exposures.
-	refused map[types.UID]refusal
-}
-
-// refusal is when the exposures of a project were refused, and in which generation.
-type refusal struct {
-	generation int64
-	at         time.Time
 }
 
 // limit is the limiter of a project, with the generation in which it was corrected last.
@@ -83,24 +75,6 @@ func (p *pace) recordCorrection(project *verifyv1.VerificationProject, now time.
 	mine.AllowN(now, 1)
 }
 
-// recordRefusal records that the exposures of a project were refused.
-func (p *pace) recordRefusal(project *verifyv1.VerificationProject, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refused == nil {
-		p.refused = map[types.UID]refusal{}
-	}
-	p.refused[project.UID] = refusal{project.Generation, now}
-}
-
-// wasRefused reports whether the exposures of a project, in its current generation, were refused in the last afterRejection.
-func (p *pace) wasRefused(project *verifyv1.VerificationProject, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, ok := p.refused[project.UID]
-	return ok && last.generation == project.Generation && now.Sub(last.at) < afterRejection
-}
-
 // recordStatement records the written status of a project, and reports whether it was the same before: then another client has
 // overwritten it.
 func (p *pace) recordStatement(project types.UID, generation int64, conditions []metav1.Condition) bool {
@@ -120,5 +94,4 @@ func (p *pace) forget(project types.UID) {
 	defer p.mu.Unlock()
 	delete(p.limits, project)
 	delete(p.statements, project)
-	delete(p.refused, project)
 }

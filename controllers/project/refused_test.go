@@ -2,24 +2,17 @@ package project
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
-
-// wakeLimit is well under a minute, because an operator that only polls would find the host free after that.
-const wakeLimit = 25 * time.Second
 
 // exposeAt makes a project ask for the host of its base URL by an Ingress.
 func exposeAt(base string) func(*spec) {
@@ -35,15 +28,14 @@ func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
 	report(ctx, project)
 	setRollout(ctx, project, allReady)
 	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
-	// Its own status requeues it once more. From then on only events about the holder can.
-	elapse(ctx, 2*sharingDelay)
+	elapse(ctx, 2*sharingDelay) // its own status requeues it once more
 	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 }
 
-// expectHost checks that a project gets its Ingress without being edited.
+// expectHost checks that a project gets its Ingress within a minute without being edited.
 func expectHost(ctx context.Context, project *verifyv1.VerificationProject, host string) {
 	GinkgoHelper()
-	elapse(ctx, wakeLimit)
+	elapse(ctx, afterHeld)
 	Expect(ingressHost(ctx, project)).To(Equal(host))
 }
 
@@ -206,86 +198,6 @@ var _ = Describe("A project that was refused a host", func() {
 	})
 })
 
-// delays is a queue that records the delay of each project.
-type delays struct {
-	queue
-
-	of map[string]time.Duration
-}
-
-func (d delays) AddAfter(r reconcile.Request, after time.Duration) { d.of[r.String()] = after }
-
-var _ = Describe("A project that waits for a host", func() {
-	newAsking := func(ctx context.Context) (c *Controller, woken delays, all []*verifyv1.VerificationProject) {
-		reader := newIndexedReader(ctx)
-		for _, namespace := range []string{"holder", "other"} {
-			for _, name := range []string{"one", "two"} {
-				p := newProject(namespace, name)
-				p.UID = types.UID(namespace + name)
-				p.Spec.Expose.Ingress = &verifyv1.IngressSettings{}
-				reader.addObjects(p)
-				all = append(all, p)
-			}
-		}
-		c = New(Options{Clock: clock.RealClock{}})
-		woken = delays{of: map[string]time.Duration{}}
-		c.client, c.queue = reader, woken
-		return c, woken, all
-	}
-
-	It("is requeued also in a namespace that shares every host by grant", func(ctx SpecContext) {
-		c, woken, all := newAsking(ctx)
-		c.addAsking(ctx, woken, all[0], []string{render.EveryHost})
-		Expect(woken.of).To(Equal(map[string]time.Duration{"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay}))
-	})
-
-	It("is requeued by each refusal, but not after it was refused itself", func(ctx SpecContext) {
-		c, woken, all := newAsking(ctx)
-		refuse := func(p *verifyv1.VerificationProject) map[string]time.Duration {
-			clear(woken.of)
-			c.hosts.recordGiven(&exposure{namespace: p.Namespace, project: p.Name, owner: p.UID}, []string{render.EveryHost})
-			c.releaseRefusedHosts(ctx, p)
-			return woken.of
-		}
-		waiting := map[string]time.Duration{"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay}
-		Expect(refuse(all[0])).To(Equal(waiting))
-		Expect(refuse(all[0])).To(Equal(waiting), "they may have asked while the host was given once more")
-		Expect(refuse(all[1])).To(Equal(map[string]time.Duration{"other/one": sharingDelay, "other/two": sharingDelay}))
-		Expect(refuse(all[2])).To(Equal(map[string]time.Duration{"other/two": settling}))
-		Expect(refuse(all[3])).To(BeEmpty())
-		Expect(refuse(all[0])).To(BeEmpty())
-	})
-
-	DescribeTable("is not requeued for ever by exposures that are refused",
-		func(ctx SpecContext, base string, obstruct func(context.Context, string, string), reason string) {
-			op := startSteppedOperator(ctx, operator, usual())
-			namespace := newNamespace(ctx)
-			var refused []*verifyv1.VerificationProject
-			for _, name := range []string{"one", "two", "three"} {
-				obstruct(ctx, namespace, name)
-				p := create(ctx, newProject(namespace, name))
-				change(ctx, p, exposeAt(base))
-				refused = append(refused, p)
-			}
-			for _, p := range refused {
-				deployment(ctx, p)
-				report(ctx, p)
-				setRollout(ctx, p, allReady)
-			}
-			for _, p := range refused {
-				Expect(stalledReason(ctx, p)).To(BeElementOf(reason, verifyv1.ReasonHostInUse))
-			}
-			before, written := op.reconciled, op.written()
-			elapse(ctx, afterConflict/2)
-			Expect(op.reconciled).To(Equal(before), "each other's refusals wake them no more")
-			Expect(op.written()).To(Equal(written))
-		},
-		Entry("because of foreign objects of the same name", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
-		Entry("by the API server", "https://_circle.refused.example.com",
-			func(context.Context, string, string) {}, verifyv1.ReasonChildRejected),
-	)
-})
-
 var _ = Describe("A host in an annotation", func() {
 	const host = "bank.annotated.example.com"
 	// asks makes a project answer to a host of its own, and name another one in an annotation of its Service or Ingress.
@@ -323,7 +235,7 @@ var _ = Describe("A host in an annotation", func() {
 
 			By("getting it once it is free")
 			victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
-			elapse(ctx, wakeLimit)
+			elapse(ctx, afterHeld)
 			Expect(annotationOf(ctx, thief, on, key)).To(Equal(value))
 			expectReady(ctx, thief)
 		},

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -154,7 +152,7 @@ func (c *Controller) useCluster(ctx context.Context, in cluster) error {
 		discover: in.discover,
 		live:     c.live, namespaces: c.Namespaces,
 		routes: func() source.SyncingSource {
-			return source.Kind(in.cache, route, c.ofExposures(), withoutStatus())
+			return source.Kind(in.cache, route, ofChildren(), withoutStatus())
 		},
 		index: func(ctx context.Context) error {
 			return in.cache.IndexField(ctx, route, hostIndex, indexByHost)
@@ -182,8 +180,6 @@ func (c *Controller) listSources(cache cache.Cache) []source.Source {
 		switch object.(type) {
 		case *appsv1.Deployment:
 			list = append(list, source.Kind(cache, object, ofChildren())) // its status depends on its pods
-		case *networkingv1.Ingress, *corev1.Service:
-			list = append(list, source.Kind(cache, object, c.ofExposures(), withoutStatus()))
 		default:
 			list = append(list, source.Kind(cache, object, ofChildren(), withoutStatus()))
 		}

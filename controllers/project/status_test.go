@@ -223,9 +223,11 @@ var _ = Describe("The result of applying", func() {
 		Entry("a turn to wait for", o(nothing), apply.Result{}, none, true, verifyv1.ReasonRolloutQueued, "upgrade"),
 	)
 
-	It("is retried if a host is held, in case an event is missed", func() {
-		_, again := findObstacle(o(nothing), apply.Result{}, hostDecision{held: []string{"a.example.com"}}, false)
-		Expect(again).To(Equal(afterHeld))
+	It("is retried after a minute if a host is held, because no event announces that it is free", func() {
+		for _, result := range []apply.Result{{}, {Rejections: []apply.Rejection{{Ref: ref}}}} {
+			_, again := findObstacle(o(nothing), result, hostDecision{held: []string{"a.example.com"}, delay: unreadDelay}, false)
+			Expect(again).To(Equal(time.Minute))
+		}
 		Expect(findSooner(afterHeld, time.Minute)).To(Equal(time.Minute), "the time to start ends before")
 		Expect(findSooner(0, afterHeld)).To(Equal(afterHeld))
 		Expect(findSooner(afterHeld, 0)).To(Equal(afterHeld))

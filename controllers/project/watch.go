@@ -49,7 +49,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			queue.Add(requestFor(e.ObjectNew))
 			c.addSharing(ctx, queue, e.ObjectOld)
 			c.addSharing(ctx, queue, e.ObjectNew)
-			c.addAskingProject(ctx, queue, e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			c.pace.forget(e.Object.GetUID())
@@ -57,7 +56,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.hosts.releaseHosts(e.Object.GetUID())
 			c.turns.stopWaiting(client.ObjectKeyFromObject(e.Object))
 			c.addSharing(ctx, queue, e.Object)
-			c.addAskingProject(ctx, queue, e.Object, nil)
 		},
 	}
 }
@@ -191,7 +189,6 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		values client.IndexerFunc
 	}{
 		{&verifyv1.VerificationProject{}, accountIndex, indexByAccount},
-		{&verifyv1.VerificationProject{}, hostIndex, indexByAskedHost},
 		{&networkingv1.Ingress{}, hostIndex, indexByHost},
 		{&corev1.Service{}, hostIndex, indexByHost},
 		{&appsv1.Deployment{}, rolloutIndex, indexByRollout},
