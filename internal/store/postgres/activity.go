@@ -19,16 +19,13 @@ const expiredUncanceled = `phase = 'EXPIRED' AND expires_at >= $4::timestamptz A
 var sqlActivity = `WITH finished AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, phase, expires_at, verified_at, proven_at, contacts, hints, client_data
 		FROM phoneproof_requests
-		WHERE project = $1 AND work = 3 AND since >= $3::timestamptz ORDER BY since DESC LIMIT $5
+		WHERE project = $1 AND work = 3 AND since >= $3::timestamptz AND NOT test ORDER BY since DESC LIMIT $5
 	), undelivered AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, phase, expires_at, verified_at, proven_at, contacts, hints, client_data
-		FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $5
+		FROM phoneproof_requests WHERE project = $1 AND work = 2 AND NOT test LIMIT $5
 	), pending AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
-		FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $5
-	), attended AS (
-		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
-		FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $5
+		FROM phoneproof_requests WHERE project = $1 AND work = 1 AND NOT test LIMIT $5
 	)
 	SELECT count(*) FILTER (WHERE ` + expiredUncanceled + `),
 			max(coalesce(proven_at, verified_at)), '', '', ''
@@ -37,12 +34,10 @@ var sqlActivity = `WITH finished AS (
 			max(coalesce(proven_at, verified_at)), '', '', ''
 		FROM undelivered WHERE method = $2
 	UNION ALL SELECT 0, max(proven_at), '', '', '' FROM pending WHERE method = $2
-	UNION ALL SELECT 0, max(proven_at), '', '', '' FROM attended WHERE method = $2
 	UNION ALL SELECT 0, NULL::timestamptz, contacts, hints, client_data FROM (
 		SELECT method, contacts, hints, client_data FROM finished WHERE phase = 'EXPIRED'
 		UNION ALL SELECT method, contacts, hints, client_data FROM undelivered WHERE verified_at IS NULL
 		UNION ALL SELECT method, contacts, hints, client_data FROM pending
-		UNION ALL SELECT method, contacts, hints, client_data FROM attended
 	) AS unverified WHERE method = $2 AND (contacts <> '' OR hints <> '')`
 
 // Activity implements verification.Counter. It reads nothing that was finished before since. A message for one of these, which gets

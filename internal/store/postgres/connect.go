@@ -174,7 +174,7 @@ func (s *Store) preparePool(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := s.readDatabaseTime(pinging, pool); err != nil {
 		return fmt.Errorf("reach database: %w", err)
 	}
-	return migrate(ctx, pool)
+	return migrate(ctx, pool, migrations)
 }
 
 // retryTransaction runs a transaction until it succeeds or fails with an error that no retry can resolve.

@@ -305,11 +305,11 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 	data, references, works := make([]string, n), make([]string, n), make([]int64, n)
 	for i, c := range admitted {
 		r := &c.out.Request
-		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), methodText(r), r.KeyName, r.BodyHash
+		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
 		data[i], references[i] = encodeClientData(r), r.Reference
 		works[i], since[i] = workOf(r)
 	}
 	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data,
-		references, works)
+		references, works, b.calls[0].in.Test)
 }

@@ -17,10 +17,10 @@ import (
 
 // manyStored inserts requests of two projects: one in 100 is pending, one in 10 has expired, one in 20 has a reference of two, one in 500
 // has a number of two forms that most do not have, and one in 1,000 is of a test key, with a number of its own.
-const manyStored = `INSERT INTO phoneproof_requests (project, id, phone, method, created_at, expires_at, key_name, body_hash, phase,
-		reference, version, work, since)
+const manyStored = `INSERT INTO phoneproof_requests (project, id, phone, method, test, created_at, expires_at, key_name, body_hash,
+		phase, reference, version, work, since)
 	SELECT CASE WHEN i % 7 = 0 THEN 'shop/other' ELSE $1 END, 'vr' || md5(i::text),
-		CASE i % 1000 WHEN 7 THEN '+525512345678' WHEN 57 THEN '+5215512345678' WHEN 504 THEN '+12025550115' ELSE '+4915112345678' END, CASE WHEN i % 1000 = 504 THEN 'TEST_WHATSAPP' ELSE 'WHATSAPP' END,
+		CASE i % 1000 WHEN 7 THEN '+525512345678' WHEN 57 THEN '+5215512345678' WHEN 504 THEN '+12025550115' ELSE '+4915112345678' END, 'WHATSAPP', i % 1000 = 504,
 		timestamptz '2026-03-01' + i / 3 * interval '1 second', timestamptz '2100-01-01', 'backend', '',
 		CASE WHEN i % 100 = 1 THEN 'PENDING' WHEN i % 10 = 2 THEN 'EXPIRED' ELSE 'VERIFIED' END,
 		CASE WHEN i % 20 = 3 THEN 'order-' || i % 40 ELSE '' END, i, CASE WHEN i % 100 = 1 THEN 1 ELSE 3 END, now()

@@ -23,10 +23,10 @@ const (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate creates or updates the tables. A row serves as a lock: the first replica migrates and the others wait. A database
-// that a newer version has migrated is left as it is, because migrations are backward compatible.
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	files, err := fs.Sub(migrations, "migrations")
+// migrate creates or updates the tables by the files of a version. A row serves as a lock: the first replica migrates and the others
+// wait. A database that a newer version has migrated is left as it is, because migrations are backward compatible.
+func migrate(ctx context.Context, pool *pgxpool.Pool, version fs.FS) error {
+	files, err := fs.Sub(version, "migrations")
 	if err != nil {
 		return fmt.Errorf("open migrations: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,14 +35,14 @@ type stateScanner struct {
 	proven, extra                              *time.Time
 	attempts, statusCode, wrongCodes           int64
 
-	targets [31]any
+	targets [32]any
 }
 
 func newStateScanner() *stateScanner {
 	x := &stateScanner{}
 	r, d := &x.state.Request, &x.state.Delivery
 	x.targets = [...]any{
-		&r.ID, &x.claimed, &x.method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
+		&r.ID, &x.claimed, &x.method, &r.Test, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
 		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
 		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &x.extra, &r.Epoch,
 		&x.state.version, &x.state.readAt,
@@ -78,9 +77,8 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	if r.EarlierAttempts, err = decodeAttempts(x.earlier); err != nil {
 		return state{}, fmt.Errorf("request %s: earlier attempts: %w", r.ID, err)
 	}
-	r.Method, r.Test = parseMethod(x.method)
+	r.Method, r.VerifiedBy = verification.Method(x.method), verification.Method(x.verifiedBy)
 	r.Phase, r.Assurance = verification.Phase(x.phase), verification.Assurance(x.assurance)
-	r.VerifiedBy = verification.Method(x.verifiedBy)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
 	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(x.verified), timeOrZero(x.next), timeOrZero(x.last)
 	d.DeliveredAt, d.ExhaustedAt, d.ExtraFrom = timeOrZero(x.delivered), timeOrZero(x.exhausted), timeOrZero(x.extra)
@@ -88,24 +86,6 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	d.Attempts, d.LastStatusCode = int(x.attempts), int(x.statusCode)
 	r.Version = versionText(s.version)
 	return s, nil
-}
-
-// testPrefix begins the method of a test key's request. Servers from before test keys know no messenger of that name, so they verify none
-// by a message.
-const testPrefix = "TEST_"
-
-// methodText returns a method as it is stored.
-func methodText(r *verification.Request) string {
-	if r.Test {
-		return testPrefix + string(r.Method)
-	}
-	return string(r.Method)
-}
-
-// parseMethod returns a stored method, and whether the request is one of a test key.
-func parseMethod(stored string) (verification.Method, bool) {
-	name, test := strings.CutPrefix(stored, testPrefix)
-	return verification.Method(name), test
 }
 
 // parseNumber parses a stored number; an empty text is the zero number.
@@ -272,33 +252,14 @@ func timeOrNil(t time.Time) *time.Time {
 
 // workOf returns the next work of a request and the time from which it is due, for any policy.
 func workOf(r *verification.Request) (work int64, since time.Time) {
-	if r.Test && (r.Phase == verification.Pending || r.Delivery.Wanted()) {
-		return testWorkOf(r)
-	}
-	switch {
+	// At the zero time, without events and retention, Next returns when what remains beside an event is due.
+	rest := verification.Next(r, time.Time{}, verification.Policy{}).At
+	switch next := r.Delivery.NextAttemptAt; {
+	case r.Delivery.Wanted() && (r.Phase != verification.Pending || next.Before(rest)):
+		return workDeliver, next
 	case r.Phase == verification.Pending:
-		expiry := r.EndsAt().Add(verification.ExpiryGrace)
-		if next := r.Delivery.NextAttemptAt; r.Delivery.Wanted() && next.Before(expiry) {
-			return workAttend, next
-		}
-		return workExpire, expiry
-	case r.Delivery.Wanted():
-		return workDeliver, r.Delivery.NextAttemptAt
+		return workExpire, rest
 	default:
-		// At the zero time and without retention, Next returns the time since when only deletion is left.
-		return workDelete, verification.Next(r, time.Time{}, verification.Policy{}).At
+		return workDelete, rest
 	}
-}
-
-// testWorkOf returns the same for a test key's request that is pending or has an event. What it waits for beside its event follows from
-// Next without events.
-func testWorkOf(r *verification.Request) (work int64, since time.Time) {
-	if r.Phase != verification.Pending {
-		return workTestDeliver, r.Delivery.NextAttemptAt
-	}
-	next := verification.Next(r, time.Time{}, verification.Policy{}).At
-	if r.Delivery.Wanted() && r.Delivery.NextAttemptAt.Before(next) {
-		return workTestDeliver, r.Delivery.NextAttemptAt
-	}
-	return workTestPlay, next
 }

@@ -4,7 +4,7 @@ import "strings"
 
 // requestColumns returns the columns of a request in the order of scanState, each with a prefix.
 func requestColumns(prefix string) string {
-	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
+	return prefix + strings.ReplaceAll("id, phone, method, test, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
 		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, extra_from, epoch, version", ", ", ", "+prefix)
 }
@@ -28,8 +28,8 @@ const longestPage = "201"
 
 // The conditions that select the requests of test keys, for which an index stands, and all others.
 const (
-	ofTestKeys = " AND method IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
-	ofLiveKeys = " AND method NOT IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
+	ofTestKeys = " AND test"
+	ofLiveKeys = " AND NOT test"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
 )
@@ -58,32 +58,11 @@ func findStatement(also string) string {
 		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
-// extraAttempts returns the part of sqlDue for extra attempts of events that wait, as Policy.attemptAt has them. They come after all that
-// is due, so that what the repaired receiver missed does not delay what is new. Without $11 nothing is read.
-func extraAttempts(work string) string {
-	return `UNION ALL
-		SELECT id, due_at FROM (
-			SELECT id, since AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = ` + work + ` AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
-				AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp() AND $11 IS NOT NULL
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS extra` + work + `
-		`
-}
-
 // The values of the column work, each with the meaning of the column since.
 const (
-	workExpire  = 1 // since the request may be expired
+	workExpire  = 1 // since a pending request may be expired, or the outcome of a test number played
 	workDeliver = 2 // since its event is due
 	workDelete  = 3 // since it was finished; it is deleted after its retention
-	// workAttend is a pending request with an event that is due, since then. It has a value of its own because the version before
-	// would expire it by the sweep of workExpire, and never by workDeliver.
-	workAttend = 4
-	// workTestPlay is a pending request of a test key, since its outcome may be played or it may be expired, and workTestDeliver one with
-	// an event that is due, since then. They have values of their own because the version before would send that event to the receiver
-	// of all others. Finished ones are deleted like any other.
-	workTestPlay    = 5
-	workTestDeliver = 6
 )
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
@@ -107,11 +86,8 @@ var (
 
 	// sqlStored counts each kind of work in its range of the index, up to a limit.
 	sqlStored = `SELECT
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending)
-		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 5 LIMIT $2) AS tests),
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered)
-		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended)
-		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 6 LIMIT $2) AS tested),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
 	sqlList              = listStatement(ofLiveKeys)
@@ -158,9 +134,9 @@ var (
 		) AS d`
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
-			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase, version,
-			work, since)
-		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
+			(project, id, phone, method, test, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase,
+			version, work, since)
+		SELECT $1, u.id, u.phone, u.method, $15::boolean, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
 			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
 				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[])
@@ -218,7 +194,9 @@ var (
 	sqlUncount = `DELETE FROM phoneproof_number_admissions
 		WHERE project = $1 AND number = ANY ($2::text[]) AND until <= statement_timestamp()`
 
-	// sqlDue locks the claimable requests of each kind of work, and returns the longest overdue of all.
+	// sqlDue locks the claimable requests of each kind of work, and returns the longest overdue of all. A request whose event is not sent
+	// is claimed when it lapses, or when its event is given up. Extra attempts, as Policy.attemptAt has them, come after all that is due,
+	// so that what a repaired receiver missed does not delay what is new; without $11 none is read.
 	sqlDue = `SELECT id FROM (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
@@ -229,41 +207,28 @@ var (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 2 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND $4::boolean
+				AND (CASE WHEN test THEN $9::boolean ELSE $4::boolean END
+					OR phase = 'PENDING' AND expires_at + CASE WHEN proven_at > expires_at - $8::interval THEN $8::interval ELSE '0' END
+						<= statement_timestamp() - CASE WHEN test THEN '0' ELSE $7::interval END
+					OR phase <> 'PENDING' AND test AND $10::boolean
+						AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS undelivered
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, coalesce(verified_at, expires_at) + $6::interval AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 2 AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
-				AND leased_until <= statement_timestamp() AND $5::boolean
+				AND leased_until <= statement_timestamp() AND phase <> 'PENDING' AND NOT test AND $5::boolean
 			ORDER BY coalesce(verified_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS abandoned
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 4 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND ($4::boolean OR CASE WHEN proven_at > expires_at - $8::interval THEN expires_at + $8::interval ELSE expires_at END
-					<= statement_timestamp() - $7::interval)
+			WHERE project = $1 AND work = 2 AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
+				AND NOT test AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp()
+				AND $11 IS NOT NULL
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS attended
-		UNION ALL
-		SELECT id, due_at FROM (
-			SELECT id, since AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 5 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS tests
-		UNION ALL
-		SELECT id, due_at FROM (
-			SELECT id, since AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 6 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND ($9::boolean OR CASE
-					WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
-					WHEN proven_at > expires_at - $8::interval THEN expires_at <= statement_timestamp() - $8::interval
-					ELSE expires_at <= statement_timestamp() END)
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS tested
-		` + extraAttempts("2") + extraAttempts("4") + `
+		) AS extra
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
@@ -279,13 +244,13 @@ var (
 		WHERE project = $1 AND id = $2
 		RETURNING ` + requestColumns("") + `, statement_timestamp()`
 
-	// The sweeps expire and delete in bulk what needs no other step. A request with an attempt of a former event is left to claims, which
-	// keep that attempt.
+	// The sweeps expire and delete in bulk what needs no other step. Claims expire the requests of test keys, which may have an outcome to
+	// be played, and those with an attempt of a former event, which they keep.
 
 	sqlSweepLapsed = `WITH due AS (
 			SELECT id FROM phoneproof_requests
 			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND last_attempt_at IS NULL
+				AND last_attempt_at IS NULL AND NOT test
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		)
 		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', version = r.version + 1,

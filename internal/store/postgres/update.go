@@ -71,8 +71,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	work, since := workOf(&c.after)
-	if delivers := work == workDeliver || work == workAttend || work == workTestDeliver; delivers && !since.After(c.before.readAt) {
+	if work, since := workOf(&c.after); work == workDeliver && !since.After(c.before.readAt) {
 		s.notifyWorker()
 	}
 }
