@@ -5,12 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -207,39 +205,33 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 	return s.codes.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
 }
 
+// hashedBody is what bodyHash covers. What a call does not have is left out, so that replicas of two versions make the same hash for a
+// call without the fields that only one of them knows.
+type hashedBody struct {
+	Method    Method            `json:"method"`
+	Phone     string            `json:"phone"`
+	Reference string            `json:"reference,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Locale    string            `json:"locale,omitempty"`
+	ReturnURL string            `json:"returnURL,omitempty"`
+	Level     Level             `json:"level,omitempty"`
+	Purpose   string            `json:"purpose,omitempty"`
+	Browser   string            `json:"browser,omitempty"`
+}
+
 // bodyHash identifies the call, however its JSON was written. The subject is not part of it: a user who changes networks between
 // two tries still gets the first one's request, and the answer does not depend on it.
 func bodyHash(in Initiation) string {
-	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164() + hashedClientData(in)))
+	terms := in.RequestedTerms
+	body, err := json.Marshal(hashedBody{
+		Method: in.Method, Phone: in.Phone.E164(), Reference: in.Reference, Metadata: in.Metadata, Locale: in.RequestedLocale,
+		ReturnURL: in.ReturnURL, Level: terms.Level, Purpose: terms.Purpose, Browser: terms.Browser,
+	})
+	if err != nil {
+		panic(err) // not reached: text always marshals
+	}
+	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:16])
-}
-
-// hashedClientData returns the client's own data in one form that nothing else has. It is empty if there are none, so that
-// such a call keeps the hash that replicas of former versions make.
-func hashedClientData(in Initiation) string {
-	if in.Reference == "" && in.RequestedLocale == "" && in.ReturnURL == "" && len(in.Metadata) == 0 {
-		return hashedTerms(in.RequestedTerms)
-	}
-	values := []string{in.Reference, in.RequestedLocale}
-	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
-		values = append(values, key, in.Metadata[key])
-	}
-	if in.ReturnURL != "" { // an odd number of values, which nothing else has
-		values = append(values, in.ReturnURL)
-	}
-	var text []byte
-	for _, value := range values {
-		text = fmt.Appendf(text, "\x00%d:%s", len(value), value)
-	}
-	return string(text) + hashedTerms(in.RequestedTerms)
-}
-
-// hashedTerms returns the terms in one form that no client data have; empty if there are none.
-func hashedTerms(t Terms) string {
-	if t == (Terms{}) {
-		return ""
-	}
-	return fmt.Sprintf("\x00terms:%q%q%q", t.Level, t.Purpose, t.Browser)
 }
 
 // mayReplay refuses an existing request that is not the answer to a retry.
@@ -247,7 +239,7 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 	if !in.HasIdempotencyKey {
 		return Unavailable(errors.New("a fresh code met a stored request")) // 2^-65: the random source is broken
 	}
-	if !strings.HasPrefix(existing.BodyHash, bodyHash) { // former versions stored all of the SHA-256
+	if existing.BodyHash != bodyHash {
 		return &Error{
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
 			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata, locale, returnURL, " +

@@ -365,28 +365,27 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "idempotency-key-for-another-number", Promise: "design.md 3: same key with another body: 422",
-		Symbol: "verification.bodyHash", Old: `+ "\x00" + in.Phone.E164()`, New: "",
+		Symbol: "verification.bodyHash", Old: "Phone: in.Phone.E164(), ", New: "",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
 		Name: "idempotency-key-for-other-metadata", Promise: "proof.md 11: the same key with other metadata: 422",
-		Symbol: "verification.hashedClientData", Old: "append(values, key, in.Metadata[key])", New: "append(values, key)",
+		Symbol: "verification.bodyHash", Old: "Metadata: in.Metadata, ", New: "",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
 		Name: "idempotency-key-bound-to-the-chosen-language", Promise: "proof.md 11: a retry is answered although the project got languages",
-		Symbol: "verification.hashedClientData", Old: "[]string{in.Reference, in.RequestedLocale}", New: "[]string{in.Reference, in.Locale}",
+		Symbol: "verification.bodyHash", Old: "in.RequestedLocale", New: "in.Locale",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
 		Name: "plain-call-hashed-in-a-new-way", Promise: "proof.md 11: replicas of two versions agree on the hash of a plain call",
-		Symbol: "verification.hashedClientData",
-		Old:    `if in.Reference == "" && in.RequestedLocale == "" && in.ReturnURL == "" && len(in.Metadata) == 0 {`, New: "if false {",
+		Symbol: "verification.hashedBody", Old: `"browser,omitempty"`, New: `"browser"`,
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
 		Name: "idempotency-key-reuse-accepted", Promise: "design.md 3: same key with another body: 422",
-		Symbol: "verification.mayReplay", Old: "HasPrefix(existing.BodyHash, bodyHash)", New: "HasPrefix(existing.BodyHash, \"\")",
+		Symbol: "verification.mayReplay", Old: "existing.BodyHash != bodyHash", New: "false",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{

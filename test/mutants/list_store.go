@@ -82,7 +82,7 @@ var sessionMutants = []Mutant{
 	},
 	{
 		Name: "postgres-late-proof-ends-early", Promise: "proof.md 13: what was proven in the last two minutes is confirmed for two more",
-		Symbol: "postgres.sqlDue", Old: "THEN expires_at + $8::interval", New: "THEN expires_at",
+		Symbol: "postgres.sqlDue", Old: "THEN $8::interval ELSE", New: "THEN '0' ELSE",
 		Suite: "postgres", Test: steppedPostgres + "session hands out the end",
 	},
 	{
@@ -201,12 +201,12 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-paused-events-claimed", Promise: "hazards.md F24: deliveries are paused, not exhausted",
-		Symbol: "postgres.sqlDue", Old: "AND $4::boolean", New: "AND ($4::boolean OR true)",
+		Symbol: "postgres.sqlDue", Old: "ELSE $4::boolean END", New: "ELSE $4::boolean OR true END",
 		Suite: "postgres", Test: steppedPostgres + "queue",
 	},
 	{
 		Name: "postgres-sweep-expires-early", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "postgres.workOf", Old: "r.EndsAt().Add(verification.ExpiryGrace)", New: "r.EndsAt()",
+		Symbol: "postgres.workOf", Old: "return workExpire, rest", New: "return workExpire, r.EndsAt()",
 		Suite: "postgres", Test: "excludes requests that are still shown as pending",
 	},
 	{
