@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -237,14 +238,7 @@ func (w *Webhook) EffectiveEvents() []Event {
 
 // EffectiveHiddenNumbers returns how users are verified whose number is hidden.
 func (w *WhatsApp) EffectiveHiddenNumbers() HiddenNumbers {
-	switch {
-	case w.HiddenNumbers != "":
-		return w.HiddenNumbers
-	case ptr.Deref(w.AcceptSharedContact, false):
-		return HiddenNumbersSharedContact
-	default:
-		return HiddenNumbersRefuse
-	}
+	return cmp.Or(w.HiddenNumbers, HiddenNumbersRefuse)
 }
 
 // EffectiveTimeout returns how long one webhook attempt may take.

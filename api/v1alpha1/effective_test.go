@@ -29,7 +29,7 @@ func TestEffective_withNothingSet(t *testing.T) {
 	g.Expect(p.Spec.EffectiveIngressHost()).To(BeEmpty())
 	g.Expect(p.Spec.EffectiveBaseURL() + p.Spec.BasePath() + p.Spec.BaseHost()).To(BeEmpty())
 	g.Expect((&v1alpha1.Webhook{}).EffectiveTimeout()).To(Equal(15 * time.Second))
-	stored := v1alpha1.APIKey{Scopes: []v1alpha1.Scope{v1alpha1.ScopeInit, v1alpha1.ScopeStatus}, Mode: v1alpha1.KeyModeLive} // of former versions
+	stored := v1alpha1.APIKey{Scopes: []v1alpha1.Scope{v1alpha1.ScopeInit, v1alpha1.ScopeStatus}, Mode: v1alpha1.KeyModeLive}
 	g.Expect((&v1alpha1.APIKey{}).EffectiveScopes()).To(Equal(stored.EffectiveScopes()))
 	g.Expect((&v1alpha1.APIKey{}).IsTest()).To(Equal(stored.IsTest()))
 	g.Expect(p.Spec.SecretRefs()).To(BeEmpty())

@@ -14,8 +14,6 @@ const (
 )
 
 // WhatsApp is one phone number of a WhatsApp Business account (Cloud API).
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.hiddenNumbers) || !has(self.acceptSharedContact) || self.acceptSharedContact == (self.hiddenNumbers == 'SharedContact')",message="acceptSharedContact contradicts hiddenNumbers; remove acceptSharedContact, which is its former name",fieldPath=".acceptSharedContact"
 type WhatsApp struct {
 	// phoneNumber is the number that end users write to, in E.164. It becomes
 	// part of the click-to-chat link. Example: +15550100123. Required.
@@ -83,15 +81,9 @@ type WhatsApp struct {
 	// is sent to the claimed number, and the same account must answer it by a
 	// button; the result is marked assurance: echo, because it was not tried with
 	// real accounts yet).
-	// Default: unset, which means SharedContact where acceptSharedContact is
-	// true, else Refuse.
+	// Default: unset, which means Refuse.
 	// +optional
 	HiddenNumbers HiddenNumbers `json:"hiddenNumbers,omitempty"`
-
-	// acceptSharedContact is the former name of hiddenNumbers: SharedContact.
-	// It must not contradict hiddenNumbers. Default: false.
-	// +optional
-	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
 
 	// acceptAnyText lets any text from the right number verify it, as long as
 	// the code is in it. A link can be passed on with another text, so its
@@ -209,9 +201,8 @@ type Replies struct {
 	Unknown Reply `json:"unknown,omitempty"`
 
 	// shareContact asks the user to share their contact: always with Telegram,
-	// with WhatsApp only where hiddenNumbers is SharedContact, or
-	// acceptSharedContact is true. 1 to 1024 characters. Default: a built-in text
-	// in the request's language.
+	// with WhatsApp only where hiddenNumbers is SharedContact. 1 to 1024
+	// characters. Default: a built-in text in the request's language.
 	// +optional
 	ShareContact Reply `json:"shareContact,omitempty"`
 

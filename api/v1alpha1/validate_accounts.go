@@ -104,10 +104,6 @@ func (w *WhatsApp) validateFields(path *field.Path) field.ErrorList {
 	errs = append(errs, w.AccessTokenSecretRef.validateFields(path.Child("accessTokenSecretRef"))...)
 	errs = append(errs, checkOneOf(path.Child("hiddenNumbers"), w.HiddenNumbers,
 		HiddenNumbersRefuse, HiddenNumbersSharedContact, HiddenNumbersEcho)...)
-	if shared := w.AcceptSharedContact; w.HiddenNumbers != "" && shared != nil && *shared != (w.HiddenNumbers == HiddenNumbersSharedContact) {
-		errs = append(errs, field.Invalid(path.Child("acceptSharedContact"), *shared,
-			"acceptSharedContact contradicts hiddenNumbers; remove acceptSharedContact, which is its former name"))
-	}
 	errs = append(errs, w.AppSecretRef.validateFields(path.Child("appSecretRef"))...)
 	return append(errs, checkDuration(path.Child("silentAfter"), w.SilentAfter, 10*time.Minute, 24*time.Hour,
 		"silentAfter must be a duration between 10m and 24h, for example 1h")...)

@@ -1171,11 +1171,6 @@ func (in *WhatsApp) DeepCopyInto(out *WhatsApp) {
 		*out = new(bool)
 		**out = **in
 	}
-	if in.AcceptSharedContact != nil {
-		in, out := &in.AcceptSharedContact, &out.AcceptSharedContact
-		*out = new(bool)
-		**out = **in
-	}
 	if in.AcceptAnyText != nil {
 		in, out := &in.AcceptAnyText, &out.AcceptAnyText
 		*out = new(bool)

@@ -105,14 +105,8 @@ func findClaimTime(p *verifyv1.VerificationProject, account string, made map[typ
 		}
 		return since, true
 	}
-	if since, ok := made[p.UID][account]; ok {
-		return since, true
-	}
-	// An operator that stored no claims acted on it. Its rule counts once more: the older project wins.
-	if len(p.Status.Claims) == 0 && p.Status.ObservedGeneration > 0 {
-		return created, true
-	}
-	return time.Time{}, false
+	since, ok := made[p.UID][account]
+	return since, ok
 }
 
 func findRecordedClaim(p *verifyv1.VerificationProject, account string) (time.Time, bool) {

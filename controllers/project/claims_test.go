@@ -26,13 +26,7 @@ var _ = Describe("Claims on an account", func() {
 		}
 		return *p
 	}
-	// upgraded returns a project that an operator without claims acted on.
-	upgraded := func(p verifyv1.VerificationProject) verifyv1.VerificationProject {
-		p.Status.ObservedGeneration = 3
-		return p
-	}
 	moved := func(p verifyv1.VerificationProject) verifyv1.VerificationProject {
-		p = upgraded(p)
 		p.Status.Claims = []verifyv1.AccountClaim{newAccountClaim("telegram:former_bot", now.Add(-time.Hour))}
 		return p
 	}
@@ -66,8 +60,6 @@ var _ = Describe("Claims on an account", func() {
 		Entry("two of the same second, by name", "a", named("b", 0, nil), named("a", 0, nil)),
 		Entry("two claims of the same time, by creation", "b",
 			named("a", time.Hour, ago(time.Minute)), named("b", 2*time.Hour, ago(time.Minute))),
-		Entry("after an upgrade, by creation", "b", upgraded(named("a", time.Hour, nil)), upgraded(named("b", 2*time.Hour, nil))),
-		Entry("after an upgrade, before one that is new", "a", upgraded(named("a", time.Hour, nil)), named("b", 2*time.Hour, nil)),
 		Entry("a former clock was ahead: a new claim is still newer", "b",
 			named("a", time.Hour, nil), named("b", time.Minute, ago(-time.Minute))),
 		Entry("a time in the far future does not block others", "a",

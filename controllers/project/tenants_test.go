@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -414,25 +413,5 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		makeReady(ctx, from)
 		makeReady(ctx, to)
 		Expect([]types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}).To(Equal(running))
-	})
-
-	It("belongs to the older project after an operator that stored no claims", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		older := create(ctx, newProject(namespace, "z-older"))
-		nextSecond(ctx, older)
-		younger := newProject(namespace, "a-younger")
-		younger.Spec.Telegram.BotUsername = older.Spec.Telegram.BotUsername
-		create(ctx, younger)
-		for _, project := range []*verifyv1.VerificationProject{older, younger} {
-			project.Status.ObservedGeneration = project.Generation
-			Expect(admin.Status().Update(ctx, project)).To(Succeed())
-		}
-		startSteppedOperator(ctx, operator, usual())
-		makeReady(ctx, older)
-		expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
-		claims := current(ctx, older).Status.Claims
-		Expect(claims).To(HaveLen(1))
-		Expect(claims[0].Since.Time).To(BeTemporally("==", older.CreationTimestamp.Time))
-		Expect(slices.Contains(children(ctx, younger), "Deployment phoneproof-a-younger")).To(BeFalse())
 	})
 })

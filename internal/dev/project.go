@@ -36,7 +36,7 @@ spec:
   whatsapp:
     phoneNumber: "+4915112345670"
     phoneNumberID: "1234567890"
-    acceptSharedContact: true
+    hiddenNumbers: SharedContact
     accessTokenSecretRef: {name: dev, key: whatsapp}
     appSecretRef: {name: dev, key: whatsapp}
   telegram:

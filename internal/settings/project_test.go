@@ -19,7 +19,7 @@ func TestFromProject_everything(t *testing.T) {
 	p := newProject()
 	p.Spec.ProjectID, p.Spec.DisplayName, p.Spec.Suspend = "shop-production", "Ada's Bookshop", new(true)
 	p.Spec.Webhook.Timeout, p.Spec.Webhook.CABundle = "20s", "-----BEGIN CERTIFICATE-----"
-	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.AcceptSharedContact = new(true), new(true)
+	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.HiddenNumbers = new(true), verifyv1.HiddenNumbersSharedContact
 	p.Spec.WhatsApp.AcceptAnyText, p.Spec.WhatsApp.BusinessAccountID = new(true), "102290129340398"
 	p.Spec.WhatsApp.SilentAfter = "90m"
 	p.Spec.Telegram.TakeOver = new(true)

@@ -170,8 +170,8 @@ func (r *Request) DeclinedAt() time.Time {
 	return time.Time{}
 }
 
-// ShownAssurance returns the weakest part of what verified the request. A replica of a former version verifies one of LevelSession
-// without a proof, and then no client confirmed it.
+// ShownAssurance returns the weakest part of what verified the request. One of LevelSession that is verified without a proof, as by an
+// edit of what is stored, was confirmed by no client.
 func (r *Request) ShownAssurance() Assurance {
 	if r.Assurance == AssuranceUsual && r.Terms.Level == LevelSession && r.IsProven() {
 		return AssuranceSession

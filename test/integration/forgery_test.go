@@ -111,7 +111,7 @@ func (s *simulatedShop) useSimulator(ctx context.Context, webhooks bool, edits [
 	s.writeSecret("bot-token", simToken)
 	project := &verifyv1.VerificationProject{}
 	Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project)).To(Succeed())
-	project.Spec.WhatsApp.AcceptSharedContact = new(true)
+	project.Spec.WhatsApp.HiddenNumbers = verifyv1.HiddenNumbersSharedContact
 	project.Spec.Telegram = &verifyv1.Telegram{BotUsername: simBot, BotTokenSecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"}}
 	if webhooks {
 		project.Spec.BaseURL = sceneURL

@@ -19,7 +19,7 @@ import (
 
 // askByEcho has the project ask claimed numbers, and send every event.
 func askByEcho(spec *verifyv1.VerificationProjectSpec) {
-	spec.WhatsApp.AcceptSharedContact, spec.WhatsApp.HiddenNumbers = nil, verifyv1.HiddenNumbersEcho
+	spec.WhatsApp.HiddenNumbers = verifyv1.HiddenNumbersEcho
 	sendEveryEvent(spec)
 }
 
@@ -160,7 +160,7 @@ var _ = Describe("A caller", func() {
 
 	It("learns that WhatsApp hides the number, and what Telegram waits for", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
-			spec.WhatsApp.AcceptSharedContact = nil
+			spec.WhatsApp.HiddenNumbers = ""
 			sendEveryEvent(spec)
 		})
 		hidden := s.addHiddenUser(ctx)

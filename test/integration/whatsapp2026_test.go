@@ -41,7 +41,7 @@ func (s *simulatedShop) sendEverything(ctx context.Context) {
 // neverAsk has the project ask no user anything by WhatsApp.
 func neverAsk(send verifyv1.SendReplies) func(*verifyv1.VerificationProjectSpec) {
 	return func(spec *verifyv1.VerificationProjectSpec) {
-		spec.WhatsApp.AcceptSharedContact, spec.WhatsApp.AcceptAnyText = nil, new(true)
+		spec.WhatsApp.HiddenNumbers, spec.WhatsApp.AcceptAnyText = "", new(true)
 		spec.Replies = &verifyv1.Replies{Send: send}
 	}
 }

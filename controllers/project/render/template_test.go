@@ -69,7 +69,7 @@ var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 		secrets := *s.WhatsApp
 		*s.WhatsApp = verifyv1.WhatsApp{
 			PhoneNumber: "+15550100199", PhoneNumberID: "1", RegisterWebhook: new(false), TakeOver: new(true),
-			AcceptSharedContact: new(true), BusinessAccountID: "2", HiddenNumbers: verifyv1.HiddenNumbersSharedContact, AcceptAnyText: new(true), AccessTokenSecretRef: secrets.AccessTokenSecretRef, AppSecretRef: secrets.AppSecretRef,
+			BusinessAccountID: "2", HiddenNumbers: verifyv1.HiddenNumbersSharedContact, AcceptAnyText: new(true), AccessTokenSecretRef: secrets.AccessTokenSecretRef, AppSecretRef: secrets.AppSecretRef,
 		}
 	},
 	"Telegram": func(s *verifyv1.VerificationProjectSpec) {

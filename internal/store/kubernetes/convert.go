@@ -84,8 +84,7 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	return r, readStatus(&o.Status, &r)
 }
 
-// methodName returns the name of a method in the spec. A test key's has one of its own: servers from before test keys take its objects
-// for malformed, and verify none by a message.
+// methodName returns the name of a method in the spec. A test key's has one of its own.
 func methodName(m verification.Method, test bool) verifyv1.Method {
 	if test {
 		return nameOf(testMethods, m)

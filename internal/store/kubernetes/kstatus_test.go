@@ -157,15 +157,4 @@ var _ = Describe("Tools that follow kstatus", func() {
 		Entry(nil, verifyv1.ReasonPhoneNumberRefused, status.FailedStatus),
 		Entry(nil, verifyv1.ReasonMalformed, status.FailedStatus),
 	)
-
-	It("take a status of before this field as it was", func(ctx SpecContext) {
-		id := create(ctx)
-		_, err := s.api.client.Patch("application/merge-patch+json").Namespace(s.api.namespace).Resource(resourceName).
-			Name(id).SubResource("status").Body([]byte(`{"status":{"observedGeneration":null,"conditions":[]}}`)).Do(ctx).Raw()
-		Expect(err).NotTo(HaveOccurred())
-		settle(ctx, s)
-		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "nothing says otherwise")
-		update(ctx, id, verifyNow)
-		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "verified")
-	})
 })
