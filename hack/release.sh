@@ -43,10 +43,11 @@ check_checkout() {
 	[[ -n ${UNTAGGED:-} ]] || check_chart
 }
 
-# check_chart refuses a chart of another version: an install from the tag takes the chart as it is there.
+# check_chart refuses a chart or a config/ of another version: an install from the tag takes them as they are there.
 check_chart() {
 	grep -qxF "version: $number" charts/phoneproof/Chart.yaml && grep -qxF "appVersion: $number" charts/phoneproof/Chart.yaml ||
 		fail "charts/phoneproof/Chart.yaml must have version and appVersion $number"
+	grep -qxF "  newTag: $number" config/manager/kustomization.yaml || fail "config/manager/kustomization.yaml must have newTag $number"
 }
 
 # print_section prints a section of the changelog without its heading and the blank lines around it.

@@ -51,6 +51,7 @@ func newRelease(t *testing.T) *release {
 	r := &release{Gomega: NewWithT(t), t: t, dir: t.TempDir()}
 	r.write("CHANGELOG.md", changelog)
 	r.write("charts/phoneproof/Chart.yaml", "name: phoneproof\nversion: 1.2.3\nappVersion: 1.2.3\n")
+	r.write("config/manager/kustomization.yaml", "images:\n- name: phoneproof\n  newTag: 1.2.3\n")
 	r.git("init", "--quiet", "--initial-branch=main")
 	r.commit("first")
 	r.git("tag", "v1.2.3")
@@ -121,6 +122,11 @@ func TestRelease_checkout(t *testing.T) {
 			r.commit("chart")
 			r.git("tag", "--force", "v1.2.3")
 		}, "", "Chart.yaml must have version and appVersion 1.2.3"},
+		"the image of no release": {func(r *release) {
+			r.write("config/manager/kustomization.yaml", "images:\n- name: phoneproof\n  newTag: unreleased\n")
+			r.commit("image")
+			r.git("tag", "--force", "v1.2.3")
+		}, "", "config/manager/kustomization.yaml must have newTag 1.2.3"},
 		"no repository": {func(r *release) { r.Expect(os.RemoveAll(filepath.Join(r.dir, ".git"))).To(Succeed()) },
 			"export GIT_CEILING_DIRECTORIES=$DIR/..", "this is not a git checkout"},
 	} {

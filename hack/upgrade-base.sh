@@ -6,7 +6,7 @@
 #	hack/upgrade-base.sh build OS/ARCH          build bin/base/{charts,image,image.tar}
 #
 # RELEASE_BASE names another commit or tag. Without it the base is the newest tag v* before this commit, or before the first
-# release the commit in hack/upgrade-base.
+# release the commit in hack/upgrade-base; HEAD there is this one, so that at least the way of an upgrade is tested.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/lib.sh
