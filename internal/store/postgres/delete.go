@@ -98,7 +98,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	return swept, nil
 }
 
-// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count, and old declines.
+// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
 func (s *Store) sweepAdmissions(ctx context.Context) error {
 	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
@@ -106,8 +106,7 @@ func (s *Store) sweepAdmissions(ctx context.Context) error {
 				return wrapStep("delete old rows", err)
 			}
 		}
-		_, err := c.Exec(ctx, sqlSweepDeclines, s.options.Project, verification.MaxPeriod)
-		return wrapStep("delete old declines", err)
+		return nil
 	})
 }
 

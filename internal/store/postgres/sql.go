@@ -275,8 +275,6 @@ var (
 
 	sqlSweepGroups = `DELETE FROM phoneproof_group_admissions WHERE project = $1 AND until <= statement_timestamp()`
 
-	sqlSweepDeclines = `DELETE FROM phoneproof_declines WHERE project = $1 AND at <= statement_timestamp() - $2::interval`
-
 	// The lease of a project without a cluster.
 
 	sqlReadLease = `SELECT record, version FROM phoneproof_leases WHERE project = $1`

@@ -23,7 +23,7 @@ var statements = map[string]string{
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
 	"sqlBind": sqlBind, "sqlDelete": sqlDelete, "sqlUnbind": sqlUnbind, "sqlDue": sqlDue, "sqlLease": sqlLease, "sqlSweepLapsed": sqlSweepLapsed,
 	"sqlSweepFinished": sqlSweepFinished, "sqlDeclines": sqlDeclines, "sqlInsertDecline": sqlInsertDecline, "sqlDeleteDeclines": sqlDeleteDeclines,
-	"sqlSweepDeclines": sqlSweepDeclines, "sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
+	"sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
 	"sqlCreateLease": sqlCreateLease, "sqlUpdateLease": sqlUpdateLease, "sqlServer": sqlServer, "sqlVersion": sqlVersion, "sqlTune": sqlTune, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
 }
 
