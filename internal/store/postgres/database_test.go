@@ -103,15 +103,22 @@ var _ = Describe("The database", func() {
 			_, err := s.Create(ctx, creationOf(i), verification.Limits{})
 			Expect(err).NotTo(HaveOccurred())
 		}
-		versions := queryScalar[int](ctx, fmt.Sprintf("SELECT count(*) - count(DISTINCT version_id) FROM %s.%s", schema, migrationsTable))
-		Expect(versions).To(BeZero(), "migrations that ran twice")
-
 		tables, err := fs.ReadFile(migrations, "migrations/00001_tables.sql")
 		Expect(err).NotTo(HaveOccurred())
 		newer := fstest.MapFS{"migrations/00001_tables.sql": {Data: tables}, "migrations/00002_later.sql": {Data: []byte(
 			"-- +goose NO TRANSACTION\n-- +goose Up\n" +
-				"ALTER TABLE phoneproof_requests ADD COLUMN IF NOT EXISTS later text NOT NULL DEFAULT 'unknown';")}}
-		Expect(migrate(ctx, stores[0].pool.Load(), newer)).To(Succeed())
+				"ALTER TABLE phoneproof_requests ADD COLUMN IF NOT EXISTS later text NOT NULL DEFAULT 'unknown';\n" +
+				"SELECT pg_sleep(0.2);")}} // so long that the others would begin, too
+		var all sync.WaitGroup
+		for _, s := range stores {
+			all.Go(func() {
+				defer GinkgoRecover()
+				Expect(migrate(ctx, s.pool.Load(), newer)).To(Succeed())
+			})
+		}
+		all.Wait()
+		versions := queryScalar[int](ctx, fmt.Sprintf("SELECT count(*) - count(DISTINCT version_id) FROM %s.%s", schema, migrationsTable))
+		Expect(versions).To(BeZero(), "migrations that ran twice")
 		stored := "SELECT count(*) FROM " + schema + ".phoneproof_requests WHERE later = 'unknown'"
 		Expect(queryScalar[int](ctx, stored)).To(Equal(len(stores)))
 		_, err = stores[1].Update(ctx, creationOf(1).ID, func(r *verification.Request, now time.Time) error {

@@ -23,6 +23,9 @@ func expireRequest(r *verification.Request, _ time.Time) error {
 	return nil
 }
 
+// playTest is the mutation for the outcome of a test number.
+func playTest(r *verification.Request, now time.Time) error { return r.Play(now, 0) }
+
 // expireWithEvent is expireRequest with an event that is due.
 func expireWithEvent(r *verification.Request, now time.Time) error {
 	r.Phase, r.Delivery = verification.Expired, verification.Delivery{NextAttemptAt: now}
@@ -87,6 +90,11 @@ func countsExpired(ctx context.Context, t *trial) {
 		t.updateRequest(ctx, b, r.ID, expireRequest)
 	}
 	t.deleteRequest(ctx, a, gone.ID)
+	for _, end := range []mutation{expireRequest, expireWithEvent, playTest} { // no messenger has a part in these
+		n := t.newTest(testNumberAtOnce)
+		n.Method, n.Terms.Level = verification.WhatsApp, verification.LevelSession
+		t.updateRequest(ctx, b, t.createRequest(ctx, a, n).ID, end)
+	}
 	begun := first.CreatedAt
 	t.expectActivity(ctx, begun, verification.Activity{Expired: 2})
 	ended := second.ExpiresAt.Add(verification.ExpiryGrace)
