@@ -79,7 +79,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	done.sharedHosts = decided.shared
 	// A rollout that the project did not ask for waits for its turn, unless it reverts an edit of the pods.
 	hold := false
-	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
+	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !apply.ArePodsEdited(done.deployment) {
 		project := client.ObjectKeyFromObject(seen.project)
 		taken, err := c.turns.takeTurn(ctx, c.client, project, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {

@@ -10,9 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
 // maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but repeated edits of a project would
@@ -232,25 +229,4 @@ func computeShare(limit, namespaces int) int {
 	const most = 4
 	parts := min(namespaces, most)
 	return (limit + parts - 1) / parts
-}
-
-// arePodsEdited reports whether another field owner set a field in the pods of a Deployment.
-func arePodsEdited(deployment *appsv1.Deployment) bool {
-	for _, entry := range deployment.ManagedFields {
-		if entry.Manager == string(apply.FieldOwner) || entry.Subresource != "" || entry.FieldsV1 == nil {
-			continue
-		}
-		var set fieldpath.Set
-		if set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			continue // unreadable managed fields are the API server's problem
-		}
-		pods := &set
-		for _, name := range []string{"spec", "template", "spec"} {
-			pods = pods.WithPrefix(fieldpath.PathElement{FieldName: &name})
-		}
-		if !pods.Empty() {
-			return true
-		}
-	}
-	return false
 }

@@ -19,30 +19,33 @@ import (
 type child struct {
 	Ref
 
-	kind   kind
-	wanted map[string]any
+	wanted *unstructured.Unstructured
 }
 
 // listChildren returns the wanted children in the order in which they are applied.
 func (a *Applier) listChildren(wanted render.Children) ([]child, error) {
-	kinds := map[string]kind{}
-	for _, k := range a.listKinds() {
-		kinds[k.gvk.Kind] = k
-	}
+	kinds := listKinds(a.HTTPRoutes())
 	var children []child
 	for _, configuration := range wanted.List() {
-		object, err := toContent(configuration)
+		content, err := toContent(configuration)
 		if err != nil {
 			return nil, fmt.Errorf("convert child: %w", err)
 		}
-		u := unstructured.Unstructured{Object: object}
-		k, ok := kinds[u.GetKind()]
-		if !ok {
-			return nil, fmt.Errorf("unknown kind %s in the cluster", u.GetKind())
+		if !slices.Contains(kinds, content.GroupVersionKind()) {
+			return nil, fmt.Errorf("unknown kind %s in the cluster", content.GetKind())
 		}
-		children = append(children, child{Ref: Ref{u.GetKind(), u.GetName()}, kind: k, wanted: object})
+		children = append(children, child{Ref{content.GetKind(), content.GetName()}, content})
 	}
 	return children, nil
+}
+
+// toContent returns an apply configuration as the object that is sent, in the form of what extractOwned returns.
+func toContent(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("convert %T: %w", configuration, err)
+	}
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // needs maps a child to the one that it depends on: a foreign ServiceAccount must get neither our rights nor our pods, a foreign
@@ -114,11 +117,11 @@ func (r *run) findChild(ctx context.Context, c child) (client.Object, error) {
 }
 
 func getChild(ctx context.Context, from client.Reader, c child) (client.Object, error) {
-	object := c.kind.newObject()
-	namespace, _, _ := unstructured.NestedString(c.wanted, "metadata", "namespace") // rendered, so it is a string
-	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: c.Name}, object); err != nil {
+	object := newObject(c.wanted.GroupVersionKind())
+	if err := from.Get(ctx, client.ObjectKeyFromObject(c.wanted), object); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
+	object.GetObjectKind().SetGroupVersionKind(c.wanted.GroupVersionKind())
 	return object, nil
 }
 
@@ -140,7 +143,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 		if r.HoldDeployment {
 			return nil
 		}
-		guarded, err := handOver(c.wanted, r.Wanted.HorizontalPodAutoscaler != nil, deployment)
+		guarded, err := handOver(c.wanted.Object, r.Wanted.HorizontalPodAutoscaler != nil, deployment)
 		if err != nil {
 			return fmt.Errorf("hand over replicas: %w", err)
 		}
@@ -149,7 +152,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 		}
 	}
 	// A state that cannot be extracted, such as a list with a repeated key, counts as different.
-	have, err := c.kind.extract(found)
+	have, err := extractOwned(found)
 	if err == nil && reflect.DeepEqual(have, c.wanted) {
 		r.settled[c.Ref] = true
 		return nil
@@ -169,7 +172,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 
 // writeChild applies a child on a condition, and returns the new version of the object.
 func (r *run) writeChild(ctx context.Context, c child, condition, value string) (string, error) {
-	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.wanted)}
+	u := c.wanted.DeepCopy()
 	if err := unstructured.SetNestedField(u.Object, value, "metadata", condition); err != nil {
 		return "", fmt.Errorf("set metadata.%s: %w", condition, err)
 	}

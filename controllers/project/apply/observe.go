@@ -42,21 +42,22 @@ func (o *Observed) Exposures() []client.Object {
 // Observe reads a project's children from the cache: those with its label whose controller it is.
 func (a *Applier) Observe(ctx context.Context, p *verifyv1.VerificationProject) (*Observed, error) {
 	observed := &Observed{objects: map[Ref]client.Object{}}
-	for _, k := range a.listKinds() {
-		list := k.newList()
+	for _, kind := range listKinds(a.HTTPRoutes()) {
+		list := newList(kind)
 		err := a.Client.List(ctx, list, client.InNamespace(p.Namespace),
 			client.MatchingLabels{verifyv1.ProjectLabel: verifyv1.ProjectLabelValue(p.Name)})
 		if err != nil {
-			return nil, fmt.Errorf("list %s of the project: %w", k.gvk.Kind, err)
+			return nil, fmt.Errorf("list %s of the project: %w", kind.Kind, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			if object, ok := item.(client.Object); ok && isOwned(object, p) {
-				observed.objects[Ref{k.gvk.Kind, object.GetName()}] = object
+				object.GetObjectKind().SetGroupVersionKind(kind) // lists leave it out
+				observed.objects[Ref{kind.Kind, object.GetName()}] = object
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read %s of the project: %w", k.gvk.Kind, err)
+			return nil, fmt.Errorf("read %s of the project: %w", kind.Kind, err)
 		}
 	}
 	return observed, nil

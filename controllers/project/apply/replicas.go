@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // handOver corrects the number of pods in the wanted state of an existing Deployment, because an autoscaler sets it or will set
@@ -25,25 +23,4 @@ func handOver(wanted map[string]any, autoscaled bool, found *appsv1.Deployment) 
 		return true, fmt.Errorf("keep replicas: %w", err)
 	}
 	return true, nil
-}
-
-// isScaled reports whether an autoscaler owns the number of pods: its last writer used the subresource scale.
-func isScaled(d *appsv1.Deployment) bool {
-	for _, entry := range d.ManagedFields {
-		if entry.Subresource == "scale" && ownsField(entry, fieldpath.MakePathOrDie("spec", "replicas")) {
-			return true
-		}
-	}
-	return false
-}
-
-func ownsField(entry metav1.ManagedFieldsEntry, path fieldpath.Path) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	var set fieldpath.Set
-	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-		return false
-	}
-	return set.Has(path)
 }
