@@ -78,27 +78,25 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	limitExposures(&wanted, seen.project, decided.open)
 	done.sharedHosts = decided.shared
 	// A rollout that the project did not ask for waits for its turn, unless it reverts an edit of the pods.
-	hold := false
-	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !apply.ArePodsEdited(done.deployment) {
-		project := client.ObjectKeyFromObject(seen.project)
-		taken, err := c.turns.takeTurn(ctx, c.client, project, done.deployment, c.MaxUnreadyRollouts, done.now)
+	var hold time.Duration
+	queues := rolls && isSteady(seen.project) && !seen.project.Suspended() && !apply.ArePodsEdited(done.deployment)
+	if queues {
+		hold, err = c.turns.takeTurn(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
-			done.err = err
+			done.err = fmt.Errorf("take turn: %w", err)
 			return
 		}
-		hold = !taken
 	}
 	result, err := c.applier.Apply(ctx, apply.Request{
-		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
+		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold > 0,
 	})
 	done.err = err
 	if isExposureRefused(result) {
 		c.hosts.releaseHosts(seen.project.UID)
 	}
 	done.rolled = rolls && isDeploymentApplied(result, done.deployment.Name)
-	if rolls && !hold && !done.rolled {
+	if queues && hold == 0 && !done.rolled && err == nil { // after an error it is tried again
 		c.turns.giveBack(done.deployment.UID)
-		c.addQueued(ctx, c.queue)
 	}
 	if restored := restoredChildren(result, decided.opened); isSteady(seen.project) && len(restored) > 0 {
 		c.pace.recordCorrection(seen.project, c.Clock.Now())
@@ -107,13 +105,14 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	if seen.project.Suspended() && isReplicasUnset(result) {
 		done.err = errors.Join(done.err, c.stopPods(ctx, seen))
 	}
-	hindrance, again := findObstacle(seen, result, decided, hold)
+	hindrance, again := findObstacle(seen, result, decided, hold > 0)
 	switch {
 	case done.blocker == nil:
 		done.blocker, done.again = hindrance, again
 	case hindrance != nil && hindrance.weight == stalls:
 		done.beside, done.again = hindrance, again
 	}
+	done.again = findSooner(done.again, hold)
 }
 
 // restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not
@@ -183,7 +182,7 @@ func findObstacle(seen *observed, result apply.Result, decided hostDecision, hel
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0
 	case held:
 		return &blocker{aside, verifyv1.ReasonRolloutQueued,
-			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, 0 // addQueued requeues it
+			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, 0
 	default:
 		return nil, 0
 	}

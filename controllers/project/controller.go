@@ -53,7 +53,6 @@ type Controller struct {
 
 // Reconcile brings one project closer to its spec, and reports the result in its status.
 func (c *Controller) Reconcile(ctx context.Context, project *verifyv1.VerificationProject) (reconcile.Result, error) {
-	c.turns.stopWaiting(client.ObjectKeyFromObject(project)) // until a turn is refused again
 	if !project.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, c.enforceGrants(ctx, project)
 	}

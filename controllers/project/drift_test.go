@@ -30,6 +30,9 @@ var _ = Describe("A foreign change of the children", func() {
 		deployment(ctx, create(ctx, newProject(newNamespace(ctx), "unready")))
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
+		op.stop()
+		op = startSteppedOperator(ctx, operator, o)
+		settle(ctx)
 		before := deployment(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "deployments")))
 
@@ -95,6 +98,7 @@ var _ = Describe("A foreign change of the children", func() {
 var _ = Describe("An upgrade of the operator", func() {
 	It("replaces the pods of a few projects at a time, also after a restart", func(ctx SpecContext) {
 		const projects, limit = 8, 3
+		const asking = askDelay + projects*askInterval // after it every project has asked again
 		namespace := newNamespace(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = limit
@@ -132,16 +136,18 @@ var _ = Describe("An upgrade of the operator", func() {
 
 		By("beginning the next rollout when one is ready")
 		Expect(playRollout(ctx, begun(), allReady)).To(Succeed())
+		elapse(ctx, asking)
 		Expect(rolled()).To(HaveLen(limit + 1))
 
 		By("counting the rollouts that another operator began")
 		second.stop()
 		startSteppedOperator(ctx, operator, o, namespace)
-		elapse(ctx, 2*passPeriod)
+		elapse(ctx, asking)
 		Expect(rolled()).To(HaveLen(limit + 1))
 
 		By("not waiting for stuck rollouts, and not delaying a project's own change")
 		Expect(playRollout(ctx, begun(), givenUp)).To(Succeed())
+		elapse(ctx, asking)
 		Expect(rolled()).To(HaveLen(limit + 2))
 		last := all[projects-1]
 		for _, project := range all {
@@ -152,7 +158,10 @@ var _ = Describe("An upgrade of the operator", func() {
 		change(ctx, last, func(s *spec) { s.DisplayName = "Shop" })
 		Expect(rolled()).To(HaveLen(limit + 3))
 
-		finishRollouts(ctx, namespace)
+		for range projects {
+			finishRollouts(ctx, namespace)
+			elapse(ctx, asking)
+		}
 		Expect(rolled()).To(HaveLen(projects))
 		for _, project := range all {
 			setRollout(ctx, project, allReady) // including the stuck one
@@ -164,22 +173,18 @@ var _ = Describe("An upgrade of the operator", func() {
 })
 
 var _ = Describe("Projects that wait for a turn", func() {
-	const first, second, refused = "ghcr.io/phoneproof/phoneproof:1.0.0", "ghcr.io/phoneproof/phoneproof:2.0.0", ""
-	// upgrade starts an operator with another image, after its projects became Ready with the first one.
-	upgrade := func(ctx context.Context, image string, projects, limit int, before func(*verifyv1.VerificationProject)) (
-		*steppedOperator, []*verifyv1.VerificationProject,
-	) {
+	// upgrade starts an operator with another image, after its projects had their pods.
+	upgrade := func(ctx context.Context, image string, projects, limit int) (*steppedOperator, []*verifyv1.VerificationProject) {
 		GinkgoHelper()
 		namespace := newNamespace(ctx)
 		o := usual()
-		o.MaxUnreadyRollouts, o.Render.Image = limit, first
+		o.MaxUnreadyRollouts = limit
 		former := startSteppedOperator(ctx, operator, o, namespace)
 		all := make([]*verifyv1.VerificationProject, projects)
 		for i := range all {
 			all[i] = create(ctx, newProject(namespace, fmt.Sprintf("p%d", i)))
 		}
 		finishRollouts(ctx, namespace)
-		before(all[0])
 		settle(ctx)
 		former.stop()
 		o.Render.Image = image
@@ -197,33 +202,29 @@ var _ = Describe("Projects that wait for a turn", func() {
 		return n
 	}
 
-	// Attacks projects that look for a turn themselves: the work of an operator at rest would grow with their number.
-	It("cost nothing, and get the turns of rollouts that take too long, though no event tells of these", func(ctx SpecContext) {
-		const projects, limit = 9, 2
-		op, all := upgrade(ctx, second, projects, limit, func(*verifyv1.VerificationProject) {})
+	// Attacks projects that each look for a turn at their own pace: the work of an operator at rest would grow with their number.
+	It("ask one after the other, and get the turns of rollouts that take too long", func(ctx SpecContext) {
+		const projects, limit = 6, 2
+		op, all := upgrade(ctx, "ghcr.io/phoneproof/phoneproof:2.0.0", projects, limit)
 		queued := func() int { return countReason(ctx, all, verifyv1.ConditionReconciling, verifyv1.ReasonRolloutQueued) }
 		Expect(queued()).To(Equal(projects - limit))
 		reconciled, written := op.reconciled, op.written()
-		elapse(ctx, maxRolloutTime-passPeriod)
-		Expect(op.reconciled).To(Equal(reconciled))
+		for began := steppedClock.Now(); steppedClock.Since(began) < maxRolloutTime-3*askDelay; {
+			elapse(ctx, askDelay)
+		}
 		Expect(op.written()).To(Equal(written))
+		Expect(op.reconciled - reconciled).To(BeNumerically("<=", (projects-limit)*maxRolloutTime/askDelay))
 
-		elapse(ctx, 2*passPeriod)
+		elapse(ctx, 5*askDelay)
 		Expect(queued()).To(Equal(projects - 2*limit))
-		Expect(op.reconciled-reconciled).To(BeNumerically("<=", 4*limit), "only those that got a turn, and after their own writes")
 	})
 
-	// Attacks a turn that ends without a rollout, and so without the event of its end: the others would wait for the next minute.
-	It("get a turn at once that another project could not use", func(ctx SpecContext) {
+	// Attacks a turn that ends without a rollout: it would count for ten minutes.
+	It("get a turn that another project could not use", func(ctx SpecContext) {
 		const projects = 4
-		_, all := upgrade(ctx, refused, projects, 1, func(holder *verifyv1.VerificationProject) {
-			change(ctx, holder, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"} })
-			Expect(isUnderway(deployment(ctx, holder))).To(BeTrue())
-		})
-		rejected := func() int { return countReason(ctx, all, verifyv1.ConditionStalled, verifyv1.ReasonChildRejected) }
-		Expect(rejected()).To(Equal(1), "the one that has the turn")
-		setRollout(ctx, all[0], allReady)
-		Expect(rejected()).To(Equal(projects))
+		const refused = ""
+		_, all := upgrade(ctx, refused, projects, 1)
+		Expect(countReason(ctx, all, verifyv1.ConditionStalled, verifyv1.ReasonChildRejected)).To(Equal(projects))
 	})
 })
 

@@ -26,7 +26,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
@@ -210,13 +209,8 @@ var lockedWork = map[string]func(context.Context, *crowd) error{
 		return err
 	},
 	"turn": func(ctx context.Context, c *crowd) error {
-		_, err := c.turns.takeTurn(ctx, c.reader, client.ObjectKeyFromObject(c.project), c.rolling, c.MaxUnreadyRollouts, time.Now())
+		_, err := c.turns.takeTurn(ctx, c.reader, c.rolling, c.MaxUnreadyRollouts, time.Now())
 		c.turns.giveBack(c.rolling.UID)
-		return err
-	},
-	"turn of a waiting project": func(ctx context.Context, c *crowd) error {
-		c.turns.waiting = []client.ObjectKey{client.ObjectKeyFromObject(c.project)}
-		_, err := c.turns.nextWaiting(ctx, c.reader, c.MaxUnreadyRollouts, time.Now())
 		return err
 	},
 }
@@ -227,7 +221,7 @@ var _ = Describe("Work under a lock that all projects share", func() {
 		It("reads no more for a "+name+" among many projects than among few", func(ctx SpecContext) {
 			read := func(size int) int {
 				c := newCrowd(ctx, size)
-				Expect(work(ctx, c)).To(Succeed()) // the first turn counts the namespaces
+				Expect(work(ctx, c)).To(Succeed()) // the first turn reads all Deployments
 				c.reader.read = 0
 				Expect(work(ctx, c)).To(Succeed())
 				return c.reader.read
@@ -237,26 +231,6 @@ var _ = Describe("Work under a lock that all projects share", func() {
 	}
 })
 
-// addedQueue receives what is added at once.
-type addedQueue struct {
-	queue // for the unused methods
-
-	added chan reconcile.Request
-}
-
-func (q addedQueue) Add(request reconcile.Request) { q.added <- request }
-
-var _ = Describe("The source of projects that wait for a turn", func() {
-	// Attacks a source that does nothing by itself: the stepped operators do its work.
-	It("requeues them without an event", func(ctx SpecContext) {
-		c := newCrowd(ctx, 1)
-		c.turns.waiting = []client.ObjectKey{client.ObjectKeyFromObject(c.project)}
-		q := addedQueue{added: make(chan reconcile.Request, 1)}
-		Expect(queuedSource{c.Controller}.Start(ctx, q)).To(Succeed())
-		Eventually(ctx, q.added).Should(Receive(Equal(requestFor(c.project))))
-	})
-})
-
 // BenchmarkLocked measures the work under each lock for one project among 10 and among 1,000.
 func BenchmarkLocked(b *testing.B) {
 	for name, work := range lockedWork {
@@ -264,7 +238,7 @@ func BenchmarkLocked(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/projects=%d", name, size), func(b *testing.B) {
 				ctx := b.Context()
 				c := newCrowd(ctx, size)
-				if err := work(ctx, c); err != nil { // the first turn counts the namespaces
+				if err := work(ctx, c); err != nil { // the first turn reads all Deployments
 					b.Fatal(err)
 				}
 				for b.Loop() {

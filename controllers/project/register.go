@@ -172,7 +172,6 @@ func (c *Controller) listSources(cache cache.Cache) []source.Source {
 			return nil
 		}),
 		c.gateway,
-		queuedSource{c},
 		source.Kind[client.Object](cache, &verifyv1.VerificationProject{}, c.ofProjects()),
 		source.Kind[client.Object](cache, &appsv1.Deployment{}, c.ofDeployments()),
 	}

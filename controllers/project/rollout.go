@@ -66,7 +66,7 @@ func isAvailable(deployment *appsv1.Deployment) bool {
 	return deployment != nil && deployment.Status.AvailableReplicas > 0
 }
 
-// isUnderway reports whether a Deployment has a turn.
+// isUnderway reports whether a Deployment gets new pods, or may be about to.
 func isUnderway(deployment *appsv1.Deployment) bool {
 	state := rolloutOf(deployment)
 	return state == rolling || state == unseen

@@ -2,8 +2,6 @@ package project
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -298,127 +295,5 @@ var _ = Describe("Sharing with other namespaces", func() {
 		Expect(newlyShared(before, before)).To(BeNil())
 		Expect(newlyShared(before, after)).To(Equal(&projectEvent{corev1.EventTypeWarning, verifyv1.ReasonAccountShared, after[len(before)].Message}))
 		Expect(newlyShared(after, after)).To(BeNil())
-	})
-})
-
-var _ = Describe("Turns", func() {
-	list := func(states ...rollout) (out []appsv1.Deployment) {
-		for i, state := range states {
-			d := pods(state, 1)
-			d.UID = types.UID(rune('a' + i))
-			out = append(out, *d)
-		}
-		return out
-	}
-	now := time.Unix(1_800_000_000, 0)
-	in := func(namespaces string, list []appsv1.Deployment) []appsv1.Deployment {
-		for i := range list {
-			list[i].Namespace = namespaces[i : i+1]
-		}
-		return list
-	}
-	may := func(t *turns, all []appsv1.Deployment, own string, limit int, at time.Time) bool {
-		t.namespaces = map[string]bool{}
-		listed, deployments := map[types.UID]*appsv1.Deployment{}, map[string]*appsv1.Deployment{}
-		for i := range all {
-			d := &all[i]
-			t.namespaces[d.Namespace], deployments[string(d.UID)] = true, d
-			if _, taken := t.taken[d.UID]; taken || isUnderway(d) {
-				listed[d.UID] = d
-			}
-		}
-		t.followRollouts(listed, at)
-		return t.mayRoll(listed, deployments[own], limit, at)
-	}
-	DescribeTable("are as many as the administrator allows",
-		func(all []appsv1.Deployment, taken map[types.UID]turn, own string, want bool) {
-			Expect(may(&turns{taken: taken}, all, own, 2, now)).To(Equal(want))
-		},
-		Entry("none is taken", list(rolledOut, rolledOut, rolledOut), nil, "a", true),
-		Entry("one is left", list(rolling, rolledOut, rolledOut), nil, "b", true),
-		Entry("none is left", list(rolling, unseen, rolledOut), nil, "c", false),
-		Entry("it has one already", list(rolling, rolling, rolling), nil, "c", true),
-		Entry("those that are stuck do not count", list(stuck, stuck, rolling, rolledOut), nil, "d", true),
-		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]turn{"a": {generation: 2}}, "c", false),
-		Entry("another namespace has no more than its share", in("111112", list(rolling, rolling, rolling, rolling, rolling, rolledOut)), nil, "f", true),
-		Entry("nor has its own", in("112", list(rolling, rolledOut, rolledOut)), nil, "b", false),
-		Entry("the shares of two are all there is", in("1122", list(rolling, rolledOut, rolling, rolledOut)), nil, "d", false),
-	)
-
-	DescribeTable("are shared among namespaces, with no share below a quarter",
-		func(limit, namespaces, want int) { Expect(computeShare(limit, namespaces)).To(Equal(want)) },
-		Entry("alone", 10, 1, 10),
-		Entry("two", 10, 2, 5),
-		Entry("three", 10, 3, 4),
-		Entry("four", 10, 4, 3),
-		Entry("many", 10, 400, 3),
-		Entry("the least", 1, 400, 1),
-	)
-
-	It("end after ten minutes, also for a project that is edited repeatedly", func() {
-		t := &turns{}
-		all := list(rolling, rolledOut)
-		Expect(may(t, all, "b", 1, now)).To(BeFalse())
-		all[0].Generation, all[0].Status.ObservedGeneration = 9, 9
-		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime-time.Second))).To(BeFalse())
-		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
-		Expect(may(t, all, "a", 1, now.Add(maxRolloutTime))).To(BeTrue(), "its own pods are being replaced anyway")
-
-		By("counting again after it was complete")
-		all = list(rolledOut, rolledOut)
-		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
-		all = list(rolling, rolledOut)
-		Expect(may(t, all, "b", 1, now.Add(2*maxRolloutTime))).To(BeFalse())
-	})
-
-	// Attacks turns that are passed on to more projects than there are turns, out of order, or beyond a namespace's share.
-	It("are passed on to those that wait, the first one first, and no more than are free", func(ctx SpecContext) {
-		const limit = 4
-		reader := newIndexedReader(ctx)
-		deployments := in("aaaab", list(rolling, rolledOut, rolledOut, rolledOut, rolledOut))
-		t := &turns{}
-		for i := range deployments {
-			d := &deployments[i]
-			d.Name = string(d.UID)
-			d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(
-				newProject(d.Namespace, d.Name), verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
-			reader.addObjects(d)
-			if i > 0 {
-				t.waiting = append(t.waiting, client.ObjectKeyFromObject(d))
-			}
-		}
-		t.stopWaiting(client.ObjectKey{Namespace: "a", Name: "c"})
-		next, err := t.nextWaiting(ctx, reader, limit, now)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(next).To(HaveExactElements(client.ObjectKey{Namespace: "a", Name: "b"}, client.ObjectKey{Namespace: "b", Name: "e"}),
-			"each namespace has two of four turns, and a has used one")
-		Expect(t.waiting).To(HaveExactElements(client.ObjectKey{Namespace: "a", Name: "d"}))
-	})
-
-	It("count until the cache shows them or they are over", func(ctx SpecContext) {
-		reader := newIndexedReader(ctx)
-		all := list(rolling, rolledOut)
-		t := turns{taken: map[types.UID]turn{}}
-		for i := range all {
-			d := &all[i]
-			d.Namespace, d.Name = "shop", string(d.UID)
-			d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(
-				newProject("shop", d.Name), verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
-			reader.addObjects(d)
-			t.taken[d.UID] = turn{client.ObjectKeyFromObject(d), int64(i + 1)}
-		}
-		t.taken["gone"] = turn{client.ObjectKey{Namespace: "shop", Name: "gone"}, 2}
-		listed, err := t.listRolling(ctx, reader)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(slices.Collect(maps.Keys(t.taken))).To(ConsistOf(types.UID("b")))
-		Expect(slices.Collect(maps.Keys(listed))).To(ConsistOf(types.UID("a"), types.UID("b")))
-
-		By("counting the namespaces again after a Deployment was created or deleted")
-		taken, err := t.takeTurn(ctx, reader, client.ObjectKey{Namespace: "shop", Name: "a"}, &all[0], 1, now)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(taken).To(BeTrue(), "it has one already")
-		Expect(t.namespaces).To(Equal(map[string]bool{"shop": true}))
-		t.resetNamespaces()
-		Expect(t.namespaces).To(BeNil())
 	})
 })

@@ -44,7 +44,6 @@ type steppedOperator struct {
 	queue      *steppedQueue
 	limiter    workqueue.TypedRateLimiter[reconcile.Request]
 	reconciled int
-	nextPass   time.Time // when free turns are looked for again
 }
 
 var (
@@ -78,7 +77,7 @@ func startSteppedOperator(ctx context.Context, as *rest.Config, o Options, names
 	periodic := 0
 	for _, from := range s.listSources(s.cache) {
 		switch from.(type) {
-		case *gateway, queuedSource:
+		case *gateway:
 			periodic++
 			continue // it has a goroutine; elapse does its work
 		}
@@ -87,7 +86,7 @@ func startSteppedOperator(ctx context.Context, as *rest.Config, o Options, names
 			Expect(syncing.WaitForSync(ctx)).To(Succeed())
 		}
 	}
-	Expect(periodic).To(Equal(2))
+	Expect(periodic).To(Equal(1))
 	operators = append(operators, s)
 	DeferCleanup(s.stop)
 	return s
@@ -120,24 +119,17 @@ func (s *steppedOperator) elapse(ctx context.Context, d time.Duration) {
 	if !s.isCrashed() {
 		Expect(s.gateway.pollOnce(ctx, s.queue)).To(Succeed())
 	}
-	if len(s.turns.waiting) == 0 {
-		s.nextPass = steppedClock.Now().Add(passPeriod)
-	}
 	for rounds := 0; rounds < limit; {
 		if s.isCrashed() {
 			return
 		}
 		s.cache.refresh(ctx)
-		next, ok := s.nextDue(end)
+		next, ok := s.queue.next()
 		if !ok || next.After(end) && next.After(steppedClock.Now().Add(sharingDelay)) {
 			moveClock(end)
 			return
 		}
 		moveClock(next)
-		if !s.nextPass.After(steppedClock.Now()) {
-			s.addQueued(ctx, s.queue)
-			s.nextPass = steppedClock.Now().Add(passPeriod)
-		}
 		due := s.queue.takeDue()
 		for _, request := range due {
 			s.reconcile(ctx, request)
@@ -145,15 +137,6 @@ func (s *steppedOperator) elapse(ctx context.Context, d time.Duration) {
 		rounds += min(len(due), 1)
 	}
 	Fail(fmt.Sprintf("the operator does not settle: %v", s.written()))
-}
-
-// nextDue returns when there is something to do: a request is due or, until end and if a project waits for it, turns are passed on.
-func (s *steppedOperator) nextDue(end time.Time) (at time.Time, ok bool) {
-	at, ok = s.queue.next()
-	if len(s.turns.waiting) > 0 && !s.nextPass.After(end) && (!ok || s.nextPass.Before(at)) {
-		return s.nextPass, true
-	}
-	return at, ok
 }
 
 func moveClock(to time.Time) {

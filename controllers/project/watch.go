@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -54,7 +53,6 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.pace.forget(e.Object.GetUID())
 			c.claims.forgetClaims(e.Object.GetUID())
 			c.hosts.releaseHosts(e.Object.GetUID())
-			c.turns.stopWaiting(client.ObjectKeyFromObject(e.Object))
 			c.addSharing(ctx, queue, e.Object)
 		},
 	}
@@ -111,23 +109,10 @@ func projectOf(object client.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// ofDeployments reconciles projects that wait for a turn when a Deployment gives up its own, and those that share an account with
-// a project that is being deleted when its Deployment is deleted.
+// ofDeployments reconciles projects that share an account with a project that is being deleted when its Deployment is deleted.
 func (c *Controller) ofDeployments() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(context.Context, event.CreateEvent, queue) { c.turns.resetNamespaces() },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
-			if hasTurn(e.ObjectOld) && !hasTurn(e.ObjectNew) {
-				c.addQueued(ctx, queue)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
-			c.turns.resetNamespaces()
-			if hasTurn(e.Object) {
-				c.addQueued(ctx, queue)
-			}
-			c.addSharingOwner(ctx, queue, e.Object)
-		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) { c.addSharingOwner(ctx, queue, e.Object) },
 	}
 }
 
@@ -143,11 +128,6 @@ func (c *Controller) addSharingOwner(ctx context.Context, queue queue, deploymen
 		return // without the project, its own deletion has requeued them
 	}
 	c.addSharing(ctx, queue, &project)
-}
-
-func hasTurn(object client.Object) bool {
-	deployment, ok := object.(*appsv1.Deployment)
-	return ok && isUnderway(deployment)
 }
 
 // withoutStatus ignores changes of a status alone: that of an autoscaler changes several times a minute.
@@ -191,7 +171,6 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		{&verifyv1.VerificationProject{}, accountIndex, indexByAccount},
 		{&networkingv1.Ingress{}, hostIndex, indexByHost},
 		{&corev1.Service{}, hostIndex, indexByHost},
-		{&appsv1.Deployment{}, rolloutIndex, indexByRollout},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {
 			return fmt.Errorf("index %T by %s: %w", index.object, index.field, err)

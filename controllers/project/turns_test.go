@@ -1,0 +1,116 @@
+package project
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// rollouts are turns, with the Deployments that they read.
+type rollouts struct {
+	turns
+
+	limit  int
+	now    time.Time
+	reader *indexedReader
+	all    []*appsv1.Deployment
+}
+
+// newRollouts returns Deployments in these states, each in the namespace that a digit names.
+func newRollouts(ctx context.Context, limit int, namespaces string, states ...rollout) *rollouts {
+	r := &rollouts{limit: limit, now: time.Unix(1_800_000_000, 0), reader: newIndexedReader(ctx)}
+	for i, state := range states {
+		name := string(rune('a' + i))
+		d := pods(state, 1)
+		d.UID, d.Namespace, d.Name = types.UID(name), namespaces[i:i+1], name
+		d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(
+			newProject(d.Namespace, name), verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
+		r.reader.addObjects(d)
+		r.all = append(r.all, d)
+	}
+	return r
+}
+
+// expect checks whether a Deployment gets a turn.
+func (r *rollouts) expect(t *testing.T, i int, want bool, why string) {
+	t.Helper()
+	delay, err := r.takeTurn(t.Context(), r.reader, r.all[i], r.limit, r.now)
+	if err != nil || (delay == 0) != want {
+		t.Errorf("%s: asks again after %s, %v; want a turn: %t", why, delay, err, want)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit      int
+		namespaces string
+		states     []rollout // the last one asks
+		want       bool
+	}{
+		"none is taken":                           {2, "111", []rollout{rolledOut, rolledOut, rolledOut}, true},
+		"one is left":                             {2, "111", []rollout{rolling, rolledOut, rolledOut}, true},
+		"none is left":                            {2, "111", []rollout{rolling, unseen, rolledOut}, false},
+		"it gets new pods already":                {2, "111", []rollout{rolling, rolling, rolling}, true},
+		"those that are stuck do not count":       {2, "1111", []rollout{stuck, stuck, rolling, rolledOut}, true},
+		"what is beyond a share does not count":   {2, "111112", []rollout{rolling, rolling, rolling, rolling, rolling, rolledOut}, true},
+		"its namespace has its share":             {2, "121", []rollout{rolling, rolledOut, rolledOut}, false},
+		"others have all":                         {2, "123", []rollout{rolling, rolling, rolledOut}, false},
+		"a share is a quarter at least":           {10, "2345611", []rollout{rolledOut, rolledOut, rolledOut, rolledOut, rolling, rolling, rolledOut}, true},
+		"and no more among four":                  {10, "2341111", []rollout{rolledOut, rolledOut, rolledOut, rolling, rolling, rolling, rolledOut}, false},
+		"one namespace has all":                   {4, "1111", []rollout{rolling, rolling, rolling, rolledOut}, true},
+		"one is enough for the share of a fourth": {1, "1234", []rollout{rolledOut, rolledOut, rolledOut, rolledOut}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newRollouts(t.Context(), c.limit, c.namespaces, c.states...).expect(t, len(c.states)-1, c.want, "the last one")
+		})
+	}
+}
+
+func TestTurns_end(t *testing.T) {
+	const editor, b, c, d, other = 0, 1, 2, 3, 4
+	r := newRollouts(t.Context(), 1, "11111", rolling, rolledOut, rolledOut, rolledOut, rolledOut)
+	r.expect(t, b, false, "another rollout is in progress")
+	r.all[editor].Generation, r.all[editor].Status.ObservedGeneration = 9, 9
+	r.now = r.now.Add(maxRolloutTime - time.Second)
+	r.expect(t, b, false, "it may take ten minutes, although it was edited")
+	r.now = r.now.Add(time.Second)
+	r.expect(t, b, true, "but no longer")
+	r.expect(t, b, true, "it has one already")
+
+	r.expect(t, c, false, "the cache does not show the rollout that begins")
+	r.all[b].Generation++
+	r.expect(t, c, false, "it is in progress")
+	r.all[b].Status.ObservedGeneration++
+	r.expect(t, c, true, "it is complete")
+	r.giveBack(r.all[c].UID)
+	r.all[other].Generation++
+	r.expect(t, d, true, "a turn was given back, and a project's own change takes none")
+	r.reader.removeKind(&appsv1.Deployment{})
+	r.expect(t, c, true, "a deleted Deployment has none")
+}
+
+func TestTurns_places(t *testing.T) {
+	now := time.Now()
+	turns := turns{places: map[types.UID]time.Time{}}
+	expect := func(uid types.UID, want time.Duration) {
+		t.Helper()
+		if got := turns.findPlace(uid, now).Sub(now); got != want {
+			t.Errorf("%s asks again after %s, want %s", uid, got, want)
+		}
+	}
+	expect("a", askDelay)
+	expect("b", askDelay+askInterval)
+	expect("a", askDelay) // an event of its own delays neither it nor the others
+	expect("c", askDelay+2*askInterval)
+	now = now.Add(askDelay)
+	expect("a", askDelay)
+	expect("b", askInterval)
+	now = now.Add(time.Hour)
+	expect("b", askDelay)
+}
