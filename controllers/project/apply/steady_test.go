@@ -44,6 +44,8 @@ var _ = Describe("A steady project", func() {
 		d.Labels["example.com/team"] = "shop"
 		d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"} // rollout restart
 		Expect(admin.Update(ctx, d)).To(Succeed())
+		d.Annotations["example.com/host"] = "" // a change of ours that is no apply, as for a denied host
+		Expect(admin.Update(ctx, d, apply.FieldOwner)).To(Succeed())
 		rolls, err := apply.Rolls(w.observe(ctx), render.Project(w.project, w.options))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(rolls).To(BeFalse())
