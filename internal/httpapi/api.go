@@ -13,6 +13,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -70,10 +71,8 @@ type API struct {
 
 	request *route
 
-	statusReads  readLimit
-	listReads    readLimit
-	redeliveries readLimit
-	retries      readLimit // of init
+	// The limits of each API key, by its name; retries are those of init.
+	statusReads, listReads, redeliveries, retries *tokenbucket.Limiter[string]
 }
 
 // The paths of the API, also used in log lines and metrics.
@@ -123,6 +122,8 @@ func New(o Options) (*API, error) {
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
 		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds},
+		statusReads: tokenbucket.NewLimiter[string](maxLimitedKeys), listReads: tokenbucket.NewLimiter[string](maxLimitedKeys),
+		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxLimitedKeys),
 	}
 	a.routes = map[string]*route{
 		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},

@@ -50,6 +50,9 @@ const (
 	minStatusRate         = 100
 	statusBurstTime       = 5 * time.Second
 
+	// maxLimitedKeys bounds the API keys that are counted: more than a project has, so that only names of removed ones go.
+	maxLimitedKeys = 64
+
 	// redeliveriesPerSecond is how many events an API key may have sent again at one server, whatever its limit on inits; statusBurstTime
 	// applies. Each is one message to the project's receiver, at least.
 	redeliveriesPerSecond = 10

@@ -11,6 +11,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -87,56 +88,16 @@ func TestStatusLimit_holdsABurstOfClients(t *testing.T) {
 	g := NewWithT(t)
 	byDefault := (&verifyv1.VerificationProjectSpec{}).EffectivePerKey()
 	perKey := verification.Rate{Requests: int(byDefault.Requests), Period: byDefault.Period.Or(0)}
-	var l readLimit
+	rate, limited := readRate(perKey)
+	g.Expect(limited).To(BeTrue())
+	var bucket tokenbucket.Bucket
 	now := time.Now()
 	for range 30 {
 		for range 600 {
-			g.Expect(l.takeRead("backend", perKey, now)).To(BeTrue())
+			g.Expect(bucket.Take(rate, now)).To(BeTrue())
 		}
 		now = now.Add(2 * time.Second)
 	}
-}
-
-func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
-	g := NewWithT(t)
-	var l readLimit
-	now, perKey := time.Now(), verification.Rate{Requests: 600, Period: time.Minute}
-	for i := range 100 {
-		now = now.Add(time.Second)
-		g.Expect(l.takeRead(strconv.Itoa(i), perKey, now)).To(BeTrue())
-	}
-	g.Expect(len(l.byKey)).To(BeNumerically("<=", 2))
-	for range 1_000_000 {
-		g.Expect(l.takeRead("unlimited", verification.Rate{}, now)).To(BeTrue())
-	}
-}
-
-// TestReadLimit_countsTimeOnce has reads arrive in another order than their times, as on a busy server.
-func TestReadLimit_countsTimeOnce(t *testing.T) {
-	g := NewWithT(t)
-	perKey := verification.Rate{Requests: 1, Period: time.Hour}
-	for name, read := range map[string]func(l *readLimit, now time.Time) bool{
-		"status": func(l *readLimit, now time.Time) bool { return l.takeRead("backend", perKey, now) },
-		"retries": func(l *readLimit, now time.Time) bool {
-			if !l.hasRead("backend", perKey, now) {
-				return false
-			}
-			l.chargeRead("backend", perKey, now)
-			return true
-		},
-	} {
-		var l readLimit
-		now, taken := time.Now(), 0
-		for read(&l, now) {
-			taken++
-		}
-		for range 1000 {
-			for _, at := range []time.Time{now.Add(time.Second), now} {
-				if read(&l, at) {
-					taken++
-				}
-			}
-		}
-		g.Expect(taken).To(BeNumerically("~", minStatusRate*(statusBurstTime.Seconds()+1), 1), "%s: only one second has passed", name)
-	}
+	_, limited = readRate(verification.Rate{})
+	g.Expect(limited).To(BeFalse(), "where inits are not limited")
 }

@@ -62,7 +62,7 @@ func TestReplier_dropped(t *testing.T) {
 	r.ReplyOnce(sent, "user", "request")
 	r.ReplyToStranger(sent, "stranger")
 	g.Expect(counted(ReplyDropped)).To(BeEquivalentTo(3))
-	g.Expect(r.strangers.answered.TryStart(begin, "stranger")).To(BeTrue())
+	g.Expect(r.strangers.TryStart(begin, "stranger")).To(BeTrue())
 }
 
 func TestReplier_prompt(t *testing.T) {

@@ -5,11 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"io"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-	"k8s.io/utils/lru"
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 )
 
 // wordHash is the keyed hash of some words.
@@ -36,35 +34,25 @@ func (h hasher) hash(words ...string) wordHash {
 // Cooldown remembers when something happened last, for as many things as it holds; the one unused for longest goes.
 type Cooldown struct {
 	hasher hasher
-	pause  time.Duration
-
-	mu    sync.Mutex // over the look and the note together
-	times *lru.Cache
+	each   tokenbucket.Rate
+	things *tokenbucket.Limiter[wordHash]
 }
 
 // NewCooldown returns a memory of that many things, each of which may happen again after a pause.
 func NewCooldown(things int, pause time.Duration) *Cooldown {
-	return &Cooldown{hasher: newHasher(), pause: pause, times: lru.New(things)}
+	return &Cooldown{
+		hasher: newHasher(), each: tokenbucket.Rate{PerSecond: 1 / pause.Seconds(), Burst: 1},
+		things: tokenbucket.NewLimiter[wordHash](things),
+	}
 }
 
 // TryStart reports whether what the words name did not happen within the pause before now, and if so records that it does now.
 func (o *Cooldown) TryStart(now time.Time, words ...string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	k := o.hasher.hash(words...)
-	if last, ok := o.times.Get(k); ok && now.Sub(last.(time.Time)) < o.pause { //nolint:forcetypeassert // only times are put in
-		return false
-	}
-	o.times.Add(k, now)
-	return true
+	return o.things.Take(o.hasher.hash(words...), o.each, now)
 }
 
 // Undo undoes TryStart.
-func (o *Cooldown) Undo(words ...string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.times.Remove(o.hasher.hash(words...))
-}
+func (o *Cooldown) Undo(words ...string) { o.things.Return(o.hasher.hash(words...), o.each) }
 
 const (
 	// strangerPause is how long a sender whose messages mean nothing to us gets no second answer.
@@ -86,31 +74,25 @@ const (
 )
 
 // StrangerLimiter decides which messages that mean nothing to us are answered: one a day for each sender, one a second in all.
-type StrangerLimiter struct {
-	answered *Cooldown
-	rate     *rate.Limiter
-}
+type StrangerLimiter struct{ *Cooldown }
 
 // NewStrangerLimiter returns a limiter that knows no sender.
 func NewStrangerLimiter() *StrangerLimiter {
-	return &StrangerLimiter{answered: NewCooldown(maxStrangers, strangerPause), rate: rate.NewLimiter(strangersPerSecond, 1)}
+	return &StrangerLimiter{NewCooldown(maxStrangers, strangerPause)}
 }
 
 // Decide returns whether a sender is answered now, and remembers it if so.
 func (s *StrangerLimiter) Decide(now time.Time, sender string) StrangerDecision {
-	switch {
-	case !s.answered.TryStart(now, sender):
+	all := tokenbucket.Rate{PerSecond: strangersPerSecond, Burst: 1}
+	switch s.things.TakeBoth(s.hasher.hash(sender), s.each, all, now) {
+	case tokenbucket.BoundOfKey:
 		return StrangerAnswered
-	case !s.rate.AllowN(now, 1):
-		s.answered.Undo(sender)
+	case tokenbucket.BoundOfAll:
 		return StrangersLimited
 	default:
 		return AnswerStranger
 	}
 }
-
-// Undo undoes Decide for an answer that could not be sent.
-func (s *StrangerLimiter) Undo(sender string) { s.answered.Undo(sender) }
 
 const (
 	// MaxPerSender bounds the messages of one sender that are looked at within SenderWindow, so that guessing codes and
@@ -122,31 +104,24 @@ const (
 	maxSenders = 10_000
 )
 
-// SenderLimiter counts the messages of each sender within a window.
+// SenderLimiter counts the messages of each sender.
 type SenderLimiter struct {
-	hasher hasher
-
-	mu     sync.Mutex
-	counts map[wordHash]int
-	until  time.Time
+	hasher   hasher
+	messages *tokenbucket.Limiter[wordHash]
 }
 
+// senderRate lets a sender have a window's messages at once, and as many in each window after that.
+var senderRate = tokenbucket.Rate{PerSecond: MaxPerSender / SenderWindow.Seconds(), Burst: MaxPerSender}
+
 // NewSenderLimiter returns a limiter that has counted nothing.
-func NewSenderLimiter() *SenderLimiter { return &SenderLimiter{hasher: newHasher()} }
+func NewSenderLimiter() *SenderLimiter {
+	return &SenderLimiter{hasher: newHasher(), messages: tokenbucket.NewLimiter[wordHash](maxSenders)}
+}
 
 // Exceeded reports whether a sender had all the messages that one may have.
 func (s *SenderLimiter) Exceeded(now time.Time, sender string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.Before(s.until) && s.counts[s.hasher.hash(sender)] >= MaxPerSender
+	return !s.messages.Has(s.hasher.hash(sender), senderRate, now)
 }
 
-// Count counts a message. A window with too many senders ends early: then one who has too many goes on a little sooner.
-func (s *SenderLimiter) Count(now time.Time, sender string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !now.Before(s.until) || len(s.counts) >= maxSenders {
-		s.counts, s.until = make(map[wordHash]int), now.Add(SenderWindow)
-	}
-	s.counts[s.hasher.hash(sender)]++
-}
+// Count counts a message.
+func (s *SenderLimiter) Count(now time.Time, sender string) { s.messages.Charge(s.hasher.hash(sender), senderRate, now) }

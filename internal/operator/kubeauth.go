@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 )
 
 // guardOptions are what a guard is made of.
@@ -39,7 +42,7 @@ type guard struct {
 	guardOptions
 
 	decisions *decisions
-	callers   *callers
+	callers   *tokenbucket.Limiter[netip.Prefix]
 	// reviews and renewals are those at once, of strangers and of known tokens.
 	reviews, renewals chan struct{}
 }
@@ -50,7 +53,7 @@ func newGuard(o guardOptions) *guard {
 		o.Clock = clock.RealClock{}
 	}
 	return &guard{
-		guardOptions: o, decisions: newDecisions(o.Clock), callers: newCallers(o.Clock),
+		guardOptions: o, decisions: newDecisions(o.Clock), callers: tokenbucket.NewLimiter[netip.Prefix](maxCallers),
 		reviews: make(chan struct{}, maxReviews), renewals: make(chan struct{}, maxReviews),
 	}
 }
@@ -105,7 +108,7 @@ func (h *guard) judgeToken(ctx context.Context, address, token string) int {
 		return status
 	case known:
 		return h.askOnce(ctx, h.renewals, key, token)
-	case !h.callers.takeReview(address):
+	case !h.takeReview(address):
 		return http.StatusTooManyRequests
 	default:
 		return h.askOnce(ctx, h.reviews, key, token)

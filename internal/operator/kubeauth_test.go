@@ -231,25 +231,12 @@ func TestCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := newCallers(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+			w := newGuardedHandler()
 			for range callerBurst {
-				g.Expect(c.takeReview(test.one)).To(BeTrue())
+				g.Expect(w.takeReview(test.one)).To(BeTrue())
 			}
-			g.Expect(c.takeReview(test.one)).To(BeFalse())
-			g.Expect(c.takeReview(test.other)).To(Equal(!test.same))
+			g.Expect(w.takeReview(test.one)).To(BeFalse())
+			g.Expect(w.takeReview(test.other)).To(Equal(!test.same))
 		})
 	}
-}
-
-func TestCallers_areBounded(t *testing.T) {
-	g := NewWithT(t)
-	at := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	c := newCallers(at)
-	for i := range 2 * maxCallers {
-		c.takeReview(fmt.Sprintf("10.1.%d.%d:1", i/256, i%256))
-		g.Expect(len(c.byAddress)).To(BeNumerically("<=", maxCallers))
-	}
-	at.SetTime(at.Now().Add(time.Minute))
-	g.Expect(c.takeReview("10.2.0.1:1")).To(BeTrue(), "those that are idle make room")
-	g.Expect(c.byAddress).To(HaveLen(1))
 }

@@ -17,7 +17,7 @@ const (
 	reviewBurst = 10
 	callerRate  = 1 // a second
 	callerBurst = 4
-	// maxCallers bounds the addresses that are counted by themselves.
+	// maxCallers bounds the addresses that are counted.
 	maxCallers = 1024
 	// ipv6Bits is the part of an IPv6 address that counts: a stranger may have all addresses behind it.
 	ipv6Bits = 64

@@ -17,6 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/page/view"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -67,7 +68,7 @@ type Handler struct {
 	Options
 
 	logo      *logo
-	calls     *callLimiter
+	calls     *tokenbucket.Limiter[string] // by request id
 	followers followLimiter
 	// checking has the ids of the requests with a code that is being checked.
 	checking  sync.Map
@@ -97,7 +98,7 @@ func NewHandler(o Options) (*Handler, error) {
 		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())
 	}
 	h := &Handler{
-		Options: o, logo: &logo{file: o.LogoFile, clock: o.Clock, log: o.Log}, calls: newCallLimiter(),
+		Options: o, logo: &logo{file: o.LogoFile, clock: o.Clock, log: o.Log}, calls: tokenbucket.NewLimiter[string](maxBuckets),
 		followers: followLimiter{holds: o.Holds}, origins: http.NewCrossOriginProtection(),
 		following: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_pages_following", Help: "Open pages that follow their request at the moment.",
@@ -184,7 +185,7 @@ func (h *Handler) admitVisit(v *visit, operation string) func(*visit) {
 		v.w.WriteHeader(http.StatusMethodNotAllowed)
 		return nil
 	}
-	if !h.calls.takeCall(v.id, h.Clock.Now()) {
+	if !h.calls.Take(v.id, callRate, h.Clock.Now()) {
 		askToComeBack(v, operation)
 		h.refuse(v.w, v.r, http.StatusTooManyRequests, refusedRate)
 		return nil

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/lru"
-
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 )
@@ -26,7 +24,7 @@ const (
 	pollTime = 25 * time.Second
 	// storeTime limits each read and write of the store.
 	storeTime = 1500 * time.Millisecond
-	// maxBuckets bounds the tickets whose calls are counted.
+	// maxBuckets bounds the requests whose calls are counted.
 	maxBuckets = 20_000
 	// maxMarks bounds the cookies that say which pages of this site were opened.
 	maxMarks = 8
@@ -39,29 +37,8 @@ const (
 	directQR = 500
 )
 
-// callRate is what one ticket may be asked for.
+// callRate is how often one request may be asked for.
 var callRate = tokenbucket.Rate{PerSecond: 2, Burst: 40}
-
-// callLimiter limits the calls for each request.
-type callLimiter struct {
-	mu      sync.Mutex
-	buckets *lru.Cache
-}
-
-func newCallLimiter() *callLimiter { return &callLimiter{buckets: lru.New(maxBuckets)} }
-
-// takeCall reports whether the request with that id may be asked for once more.
-func (l *callLimiter) takeCall(id string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	bucket := &tokenbucket.Bucket{}
-	if known, found := l.buckets.Get(id); found {
-		bucket = known.(*tokenbucket.Bucket) //nolint:forcetypeassert // only buckets are put in
-	} else {
-		l.buckets.Add(id, bucket)
-	}
-	return bucket.Take(callRate, now)
-}
 
 // followLimiter limits the pages that follow their request.
 type followLimiter struct {

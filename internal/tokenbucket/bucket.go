@@ -12,6 +12,9 @@ import "time"
 // set back, and time passes from there on.
 const maxDisorder = 5 * time.Second
 
+// almostOne counts as a token: the parts that time brought are rounded when they are added.
+const almostOne = 1 - 1e-9
+
 // Rate is how many tokens a bucket gains in a second, and how many it holds when it is full.
 type Rate struct{ PerSecond, Burst float64 }
 
@@ -35,9 +38,12 @@ func (b *Bucket) Tokens(r Rate, now time.Time) float64 {
 	return b.tokens
 }
 
+// Has reports whether there is a token at now.
+func (b *Bucket) Has(r Rate, now time.Time) bool { return b.Tokens(r, now) >= almostOne }
+
 // Take takes a token at now and reports whether there was one.
 func (b *Bucket) Take(r Rate, now time.Time) bool {
-	if b.Tokens(r, now) < 1 {
+	if !b.Has(r, now) {
 		return false
 	}
 	b.tokens--

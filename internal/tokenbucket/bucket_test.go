@@ -56,6 +56,18 @@ func TestBucket_holdsItsBurstAtMost(t *testing.T) {
 	g.Expect(b.Tokens(tokenbucket.Rate{PerSecond: 2, Burst: 1}, noon.Add(time.Hour))).To(Equal(1.0), "the rate was lowered")
 }
 
+// TestBucket_losesNothingByRounding has a token come in parts, as many as there are calls.
+func TestBucket_losesNothingByRounding(t *testing.T) {
+	g := NewWithT(t)
+	day := tokenbucket.Rate{PerSecond: 1.0 / (24 * 60 * 60), Burst: 1}
+	var b tokenbucket.Bucket
+	g.Expect(b.Take(day, noon)).To(BeTrue())
+	for i := range 24 * 60 * 60 {
+		g.Expect(b.Take(day, noon.Add(time.Duration(i)*time.Second))).To(BeFalse())
+	}
+	g.Expect(b.Take(day, noon.Add(24*time.Hour))).To(BeTrue())
+}
+
 func TestBucket_waitsForAToken(t *testing.T) {
 	g := NewWithT(t)
 	rate := tokenbucket.Rate{PerSecond: 2, Burst: 1}

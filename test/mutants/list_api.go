@@ -108,15 +108,15 @@ var apiMutants = []Mutant{
 	{
 		Name: "status-unlimited", Promise: "hazards.md A10: status enumeration",
 		Symbol: "httpapi.(*exchange).limitStatus",
-		Old:    "if x.api.statusReads.takeRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) {",
-		New:    "if x.api.statusReads.takeRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) || true {",
+		Old:    "if !limited ||",
+		New:    "if !limited || true ||",
 		Suite:  "http api", Test: "TestStatus_isLimited",
 	},
 	{
 		Name: "retries-unlimited", Promise: "hazards.md A9: init flood",
 		Symbol: "httpapi.(*exchange).chargeRetry",
-		Old:    "x.api.retries.chargeRead(key, x.settings.Limits.PerKey, x.api.clock.Now())",
-		New:    "_ = key",
+		Old:    "x.api.retries.Charge(key, rate, x.api.clock.Now())",
+		New:    "_, _ = key, rate",
 		Suite:  "http api", Test: "TestRetries",
 	},
 	{

@@ -416,19 +416,17 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "strangers-answered-always", Promise: "design.md 7: unknown senders get at most one reply a day",
-		Symbol: "messenger.(*StrangerLimiter).Decide",
-		Old:    "!s.answered.TryStart(now, sender)",
-		New:    "!s.answered.TryStart(now, sender) && false",
-		Suite:  "replies", Test: "TestStrangerLimiter",
+		Symbol: "messenger.(*StrangerLimiter).Decide", Old: "return StrangerAnswered", New: "return AnswerStranger",
+		Suite: "replies", Test: "TestStrangerLimiter",
 	},
 	{
 		Name: "strangers-answered-without-pace", Promise: "design.md 7: unknown senders get 1/s in all",
-		Symbol: "messenger.(*StrangerLimiter).Decide", Old: "!s.rate.AllowN(now, 1)", New: "false",
+		Symbol: "messenger.(*StrangerLimiter).Decide", Old: "return StrangersLimited", New: "return AnswerStranger",
 		Suite: "replies", Test: "TestStrangerLimiter",
 	},
 	{
 		Name: "senders-unlimited", Promise: "hazards.md A7: guess tokens from one sender at 100/s",
-		Symbol: "messenger.(*SenderLimiter).Exceeded", Old: ">= MaxPerSender", New: ">= 1000*MaxPerSender",
+		Symbol: "messenger.senderRate", Old: "Burst: MaxPerSender", New: "Burst: 1000 * MaxPerSender",
 		Suite: "replies", Test: "TestSenderLimiter",
 	},
 	{

@@ -41,7 +41,7 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "list-counts-as-one-read", Promise: "proof.md 16: a list counts as ten reads",
-		Symbol: "httpapi.(*readLimit).takeReads", Old: "range reads - 1", New: "range reads * 0",
+		Symbol: "httpapi.(*exchange).limitLists", Old: "range reads - 1", New: "range reads * 0",
 		Suite: "http api", Test: "TestLists_areLimited",
 	},
 	{

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -105,73 +104,52 @@ const (
 	boundOfProcess
 )
 
-// callerBucket holds what is left for a caller.
-type callerBucket struct {
-	tokenbucket.Bucket
-
-	// open counts the reads in progress, which may be returned.
-	open float64
-}
-
-// readLimiter holds the buckets of the callers of one kind, and the one that they share.
+// readLimiter limits the reads of the callers of one kind, for each and for all together.
 type readLimiter struct {
 	ofCaller, ofAll tokenbucket.Rate
 	seed            maphash.Seed
 
-	mu      sync.Mutex
-	all     tokenbucket.Bucket
-	callers *lru.Cache // of *callerBucket, by the hash of the caller's name
+	mu    sync.Mutex // over the limit and open together
+	limit *tokenbucket.Limiter[uint64]
+	// open counts the reads in progress, which may be returned, by the hash of the caller's name.
+	open map[uint64]int
 }
 
 func newReadLimiter(ofCaller, ofAll tokenbucket.Rate) readLimiter {
-	return readLimiter{ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(), callers: lru.New(maxCallers)}
+	return readLimiter{
+		ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(),
+		limit: tokenbucket.NewLimiter[uint64](maxCallers), open: make(map[uint64]int),
+	}
 }
 
 // beginRead takes a read from the caller's bucket and from the shared one, or from neither.
 func (b *readLimiter) beginRead(name string, now time.Time) exceededBound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.bucketOf(name)
-	if own == nil {
-		own = &callerBucket{}
-		b.callers.Add(maphash.String(b.seed, name), own)
-	}
-	left := own.Tokens(b.ofCaller, now)
-	switch {
-	case left+own.open < 1:
-		return boundOfCaller
-	case left < 1:
-		return boundWhileBusy
-	case !b.all.Take(b.ofAll, now):
+	caller := maphash.String(b.seed, name)
+	switch b.limit.TakeBoth(caller, b.ofCaller, b.ofAll, now) {
+	case tokenbucket.BoundOfAll:
 		return boundOfProcess
+	case tokenbucket.BoundOfKey:
+		if b.limit.Tokens(caller, b.ofCaller, now)+float64(b.open[caller]) < 1 {
+			return boundOfCaller
+		}
+		return boundWhileBusy
+	default:
+		b.open[caller]++
+		return boundOfNone
 	}
-	own.Take(b.ofCaller, now)
-	own.open++
-	return boundOfNone
 }
 
 // endRead returns a read to the buckets, unless it missed.
 func (b *readLimiter) endRead(name string, missed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.bucketOf(name)
-	if own != nil {
-		own.open = max(0, own.open-1)
+	caller := maphash.String(b.seed, name)
+	if b.open[caller]--; b.open[caller] == 0 {
+		delete(b.open, caller)
 	}
-	if missed {
-		return
+	if !missed {
+		b.limit.ReturnBoth(caller, b.ofCaller, b.ofAll)
 	}
-	b.all.Return(b.ofAll)
-	if own != nil {
-		own.Return(b.ofCaller)
-	}
-}
-
-// bucketOf returns the bucket of a caller; nil if there is none.
-func (b *readLimiter) bucketOf(name string) *callerBucket {
-	own, ok := b.callers.Get(maphash.String(b.seed, name))
-	if !ok {
-		return nil
-	}
-	return own.(*callerBucket) //nolint:forcetypeassert // begin adds nothing else
 }

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,22 +98,6 @@ func TestUnknownReads_metricsNameNoCaller(t *testing.T) {
 # TYPE phoneproof_unknown_reads_refused_total counter
 phoneproof_unknown_reads_refused_total{bound="caller",by="sender"} 2
 `))).To(Succeed())
-}
-
-// TestUnknownReads_manyCallers has an attacker with more names than are remembered: the bound of all stays.
-func TestUnknownReads_manyCallers(t *testing.T) {
-	g := NewWithT(t)
-	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
-	reads := 0
-	for i := range 3 * maxCallers {
-		ctx := verification.WithCaller(t.Context(), verification.Sender(strconv.Itoa(i)))
-		_ = u.limitRead(ctx, func() error {
-			reads++
-			return verification.ErrNotFound
-		})
-	}
-	g.Expect(reads).To(Equal(3))
-	g.Expect(u.senders.callers.Len()).To(Equal(maxCallers))
 }
 
 func TestLimits_fitTogether(t *testing.T) {
