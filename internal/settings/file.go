@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -72,17 +71,11 @@ func (f *File) LastError() error { return f.live.LastError() }
 // subscription.
 func (f *File) Subscribe() (changes <-chan struct{}, cancel func()) { return f.live.Subscribe() }
 
-// Start watches the project file and the secret files until ctx ends.
-func (f *File) Start(ctx context.Context) error {
-	return watchFolders(ctx, f.live.clock, f.live.log, watched{dirs: f.listDirs, reload: f.reloadFiles})
-}
+// Start polls the project file and the secret files until ctx ends.
+func (f *File) Start(ctx context.Context) error { return pollFiles(ctx, f.live.clock, f.reloadFiles) }
 
 // NeedLeaderElection returns false: every replica has settings.
 func (f *File) NeedLeaderElection() bool { return false }
-
-func (f *File) listDirs() []string {
-	return append(f.live.listDirs(), filepath.Dir(f.path), filepath.Dir(resolvePath(f.path)))
-}
 
 // reloadFiles reads the project and its secrets again. LastError keeps an error of the project file.
 func (f *File) reloadFiles() {

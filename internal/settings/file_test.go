@@ -136,123 +136,160 @@ func TestNewFile_no_file(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("not a regular file")))
 }
 
-// runningFile is a File that watches real files with the real clock.
-type runningFile struct {
+// polledFile is a File that reads its files when a test says so.
+type polledFile struct {
 	*File
 	path, secrets string
 	logs          *gbytes.Buffer
 }
 
-func runFile(t *testing.T, path, secrets string) *runningFile {
+func newPolledFile(t *testing.T, path, secrets string) *polledFile {
 	t.Helper()
 	log, logs := newLogger()
-	f, err := NewFile(path, secrets, unpolled{}, log)
+	f, err := NewFile(path, secrets, clocktesting.NewFakeClock(start), log)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	ctx, stop := context.WithCancel(t.Context())
-	var loop sync.WaitGroup
-	loop.Go(func() {
-		if err := f.Start(ctx); err != nil {
-			t.Errorf("start: %v", err)
-		}
-	})
 	t.Cleanup(func() {
-		stop()
-		loop.Wait()
 		if strings.Contains(string(logs.Contents()), canary) {
 			t.Error("a secret was logged")
 		}
 	})
-	return &runningFile{File: f, path: path, secrets: secrets, logs: logs}
+	return &polledFile{File: f, path: path, secrets: secrets, logs: logs}
 }
 
-// waitUntil waits for a change that only an event can bring, even on a slow machine.
-func waitUntil(t *testing.T, condition func() bool) {
+func (r *polledFile) accepts(value string) bool {
+	return findKeyName(r.Current(), apiKey(value), start) == "backend"
+}
+
+// startPolling runs a loop until the test ends, and returns what waits for a change that the next poll finds.
+func startPolling(t *testing.T, run func(context.Context) error, clk *clocktesting.FakeClock, changes <-chan struct{}) (awaitChange func()) {
 	t.Helper()
-	NewWithT(t).Eventually(condition).WithTimeout(30 * time.Second).WithPolling(5 * time.Millisecond).Should(BeTrue())
-}
-
-// unpolled is the real clock without slowPoll, which would hide a missed event.
-type unpolled struct{ clock.RealClock }
-
-func (c unpolled) NewTimer(d time.Duration) clock.Timer {
-	return unpolledTimer{c.RealClock.NewTimer(d)}
-}
-
-type unpolledTimer struct{ clock.Timer }
-
-func (t unpolledTimer) Reset(d time.Duration) bool {
-	if d == slowPoll {
-		d = time.Hour
+	g := NewWithT(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		g.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
+	})
+	return func() {
+		t.Helper()
+		g.Eventually(clk.HasWaiters).WithTimeout(30 * time.Second).Should(BeTrue())
+		clk.Step(pollInterval)
+		g.Eventually(changes).WithTimeout(30 * time.Second).Should(Receive())
 	}
-	return t.Timer.Reset(d)
 }
 
-func (r *runningFile) accepts(value string) bool {
-	return findKeyName(r.Current(), apiKey(value), time.Now()) == "backend"
+func TestFile_polls(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(pollInterval).To(BeNumerically("<", time.Second), "documented")
+	path, secrets := filepath.Join(t.TempDir(), "project.yaml"), filepath.Join(t.TempDir(), "secrets")
+	writeFile(t, path, projectYAML)
+	clk := clocktesting.NewFakeClock(start)
+	f, err := NewFile(path, secrets, clk, logr.Discard())
+	g.Expect(err).NotTo(HaveOccurred())
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	awaitChange := startPolling(t, f.Start, clk, changes)
+	layOut(t, secrets, newValues())
+	awaitChange()
+	g.Expect(f.Problems()).To(BeEmpty())
+	saveFile(t, path, projectYAML+"  request: {ttl: 5m}\n")
+	awaitChange()
+	g.Expect(f.Current().TTL).To(Equal(5 * time.Minute))
+}
+
+func TestLive_polls(t *testing.T) {
+	g := NewWithT(t)
+	dir, clk := t.TempDir(), clocktesting.NewFakeClock(start)
+	l := NewLive(dir, clk, logr.Discard())
+	g.Expect(l.SetProject(newProject())).To(Succeed())
+	changes, cancel := l.Subscribe()
+	defer cancel()
+	awaitChange := startPolling(t, l.Start, clk, changes)
+	for _, key := range []string{"first", "second"} {
+		layOut(t, dir, map[string]string{"backend": apiKey(key)})
+		awaitChange()
+		g.Expect(findKeyName(l.Current(), apiKey(key), start)).To(Equal("backend"))
+	}
 }
 
 func TestFile_created_manually(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
-	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := newPolledFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	g.Expect(r.Problems()).To(HaveLen(2))
 
 	layOut(t, r.secrets, newValues()) // the folder itself did not exist
-	waitUntil(t, func() bool { return len(r.Problems()) == 0 && r.accepts("backend") })
+	r.reloadFiles()
+	g.Expect(len(r.Problems()) == 0 && r.accepts("backend")).To(BeTrue())
 
 	// In one step: a key that is read while empty counts as removed.
 	saveFile(t, filepath.Join(r.secrets, "shop", "backend"), apiKey("second"))
-	waitUntil(t, func() bool { return r.accepts("second") && r.accepts("backend") })
+	r.reloadFiles()
+	g.Expect(r.accepts("second") && r.accepts("backend")).To(BeTrue())
 
 	g.Expect(os.Remove(filepath.Join(r.secrets, "shop", "backend"))).To(Succeed())
-	waitUntil(t, func() bool { return !r.accepts("second") && !r.accepts("backend") })
+	r.reloadFiles()
+	g.Expect(!r.accepts("second") && !r.accepts("backend")).To(BeTrue())
 
 	saveFile(t, r.path, strings.Replace(projectYAML, "key: backend", "key: monitor", 1)+"  request: {ttl: 5m}\n")
-	waitUntil(t, func() bool { return r.Current().TTL == 5*time.Minute && r.accepts("monitor") })
+	r.reloadFiles()
+	g.Expect(r.Current().TTL == 5*time.Minute && r.accepts("monitor")).To(BeTrue())
 
 	g.Expect(os.RemoveAll(r.secrets)).To(Succeed())
-	waitUntil(t, func() bool { return len(r.Problems()) == 2 })
+	r.reloadFiles()
+	g.Expect(r.Problems()).To(HaveLen(2))
 	layOut(t, r.secrets, newValues())
-	waitUntil(t, func() bool { return len(r.Problems()) == 0 })
+	r.reloadFiles()
+	g.Expect(r.Problems()).To(BeEmpty())
 }
 
 func TestFile_folder_that_is_referenced_later(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
-	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := newPolledFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	layOut(t, r.secrets, newValues())
 	g.Expect(os.Mkdir(filepath.Join(r.secrets, "later"), 0o750)).To(Succeed())
-	waitUntil(t, func() bool { return len(r.Problems()) == 0 })
+	r.reloadFiles()
+	g.Expect(r.Problems()).To(BeEmpty())
 	writeFile(t, r.path, strings.Replace(projectYAML, "{name: shop, key: backend}", "{name: later, key: backend}", 1))
-	waitUntil(t, func() bool { return len(r.Problems()) == 1 })
+	r.reloadFiles()
+	g.Expect(r.Problems()).To(HaveLen(1))
 	writeFile(t, filepath.Join(r.secrets, "later", "backend"), apiKey("later"))
-	waitUntil(t, func() bool { return r.accepts("later") })
+	r.reloadFiles()
+	g.Expect(r.accepts("later")).To(BeTrue())
 }
 
 func TestFile_on_kubelet_volumes(t *testing.T) {
+	g := NewWithT(t)
 	dir := t.TempDir()
 	config, secrets := filepath.Join(dir, "config"), filepath.Join(dir, "secrets")
 	projectVolume(t, config, "1", map[string]string{"project.yaml": projectYAML})
 	projectVolume(t, secrets, "1", prefixShop(newValues()))
-	r := runFile(t, filepath.Join(config, "project.yaml"), secrets)
-	NewWithT(t).Expect(r.Problems()).To(BeEmpty())
+	r := newPolledFile(t, filepath.Join(config, "project.yaml"), secrets)
+	g.Expect(r.Problems()).To(BeEmpty())
 
 	values := newValues()
-	for _, generation := range []string{"2", "3", "4"} { // the watch must survive its first folders
+	for _, generation := range []string{"2", "3", "4"} {
 		values["backend"] = apiKey(generation)
 		projectVolume(t, secrets, generation, prefixShop(values))
-		waitUntil(t, func() bool { return r.accepts(generation) })
+		r.reloadFiles()
+		g.Expect(r.accepts(generation)).To(BeTrue())
 		projectVolume(t, config, generation, map[string]string{"project.yaml": projectYAML + "  request: {ttl: " + generation + "m}\n"})
-		waitUntil(t, func() bool { return r.Current().TTL.Minutes() == float64(generation[0]-'0') })
+		r.reloadFiles()
+		g.Expect(r.Current().TTL.Minutes() == float64(generation[0]-'0')).To(BeTrue())
 	}
 	projectVolume(t, secrets, "5", map[string]string{"shop/bot": goodBotToken}) // the key was removed from the Secret
-	waitUntil(t, func() bool { return !r.accepts("4") && len(r.Problems()) == 1 })
+	r.reloadFiles()
+	g.Expect(!r.accepts("4") && len(r.Problems()) == 1).To(BeTrue())
 	projectVolume(t, secrets, "6", nil) // the Secret was removed
-	waitUntil(t, func() bool { return len(r.Problems()) == 2 })
+	r.reloadFiles()
+	g.Expect(r.Problems()).To(HaveLen(2))
 	projectVolume(t, secrets, "7", prefixShop(values))
-	waitUntil(t, func() bool { return r.accepts("4") && len(r.Problems()) == 0 })
+	r.reloadFiles()
+	g.Expect(r.accepts("4") && len(r.Problems()) == 0).To(BeTrue())
 }
 
 func TestFile_broken_edit_changes_nothing(t *testing.T) {
@@ -260,7 +297,7 @@ func TestFile_broken_edit_changes_nothing(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
 	layOut(t, filepath.Join(dir, "secrets"), newValues())
-	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := newPolledFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 
 	for name, breakFile := range map[string]func(){
 		"syntax":  func() { saveFile(t, r.path, projectYAML+"  request: {ttl: [\n") },
@@ -270,18 +307,22 @@ func TestFile_broken_edit_changes_nothing(t *testing.T) {
 		"renamed": func() { saveFile(t, r.path, strings.Replace(projectYAML, "name: shop\n", "name: other\n", 1)) },
 	} {
 		breakFile()
-		waitUntil(t, func() bool { return r.LastError() != nil })
+		r.reloadFiles()
+		g.Expect(r.LastError()).To(HaveOccurred())
 		g.Expect(r.Current().Project).To(Equal("default/shop"), name)
 		g.Expect(r.accepts("backend")).To(BeTrue(), name)
 
 		// Secrets are still reloaded.
 		layOut(t, r.secrets, map[string]string{"bot": ""})
-		waitUntil(t, func() bool { return len(r.Problems()) == 1 })
+		r.reloadFiles()
+		g.Expect(r.Problems()).To(HaveLen(1))
 		layOut(t, r.secrets, map[string]string{"bot": goodBotToken})
-		waitUntil(t, func() bool { return len(r.Problems()) == 0 })
+		r.reloadFiles()
+		g.Expect(r.Problems()).To(BeEmpty())
 
 		saveFile(t, r.path, projectYAML)
-		waitUntil(t, func() bool { return r.LastError() == nil })
+		r.reloadFiles()
+		g.Expect(r.LastError()).NotTo(HaveOccurred())
 	}
 	g.Expect(strings.Count(string(r.logs.Contents()), "new project rejected")).To(Equal(5), "each error once")
 }
@@ -290,7 +331,7 @@ func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
 	layOut(t, filepath.Join(dir, "secrets"), newValues())
-	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := newPolledFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	changes, cancel := r.Subscribe()
 	defer cancel()
 	var readers sync.WaitGroup
@@ -300,7 +341,7 @@ func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 			for ctx.Err() == nil {
 				s := r.Current()
 				runtime.Gosched()
-				if s == nil || (findKeyName(s, apiKey("backend"), time.Now()) == "") != (len(s.Problems) > 0) {
+				if s == nil || (findKeyName(s, apiKey("backend"), start) == "") != (len(s.Problems) > 0) {
 					t.Error("keys and problems are from different states")
 					return
 				}
@@ -310,7 +351,8 @@ func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 	for range 5 {
 		for _, value := range []string{"", apiKey("backend")} {
 			layOut(t, r.secrets, map[string]string{"backend": value})
-			NewWithT(t).Eventually(changes).WithTimeout(30 * time.Second).Should(Receive())
+			r.reloadFiles()
+			NewWithT(t).Expect(changes).To(Receive())
 		}
 	}
 	stop()

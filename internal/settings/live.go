@@ -3,10 +3,10 @@ package settings
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -15,10 +15,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Live keeps the settings of one project up to date: SetProject sets the project, and Start watches the secret files. It is
+// Live keeps the settings of one project up to date: SetProject sets the project, and Start polls the secret files. It is
 // safe for concurrent use.
 type Live struct {
-	dir   string
 	files *SecretFiles
 	clock clock.Clock
 	log   logr.Logger
@@ -35,7 +34,7 @@ type Live struct {
 
 // NewLive returns settings with the secrets in a folder and without a project.
 func NewLive(secretsDir string, clk clock.Clock, log logr.Logger) *Live {
-	return &Live{dir: secretsDir, files: NewSecretFiles(secretsDir), clock: clk, log: log}
+	return &Live{files: NewSecretFiles(secretsDir), clock: clk, log: log}
 }
 
 // Current returns the current settings; nil until SetProject has succeeded once.
@@ -89,10 +88,8 @@ func (l *Live) ForgetProject() {
 	l.project = nil
 }
 
-// Start watches the secret files until ctx ends.
-func (l *Live) Start(ctx context.Context) error {
-	return watchFolders(ctx, l.clock, l.log, watched{dirs: l.listDirs, reload: l.reloadSecrets})
-}
+// Start polls the secret files until ctx ends.
+func (l *Live) Start(ctx context.Context) error { return pollFiles(ctx, l.clock, l.reloadSecrets) }
 
 // NeedLeaderElection returns false: every replica has settings.
 func (l *Live) NeedLeaderElection() bool { return false }
@@ -107,7 +104,7 @@ func (l *Live) rejectUnreadable(err error) {
 	}
 }
 
-// reload reads the secrets again.
+// reloadSecrets reads the secrets again.
 func (l *Live) reloadSecrets() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,26 +168,23 @@ func (s *Settings) hasEqualAnswers(other *Settings) bool {
 	return slices.Equal(mine.Prepared(), others.Prepared()) && slices.Equal(mine.NotMeLabels(), others.NotMeLabels())
 }
 
-// listDirs returns the folders whose changes may change a secret, including the targets of links.
-func (l *Live) listDirs() []string {
-	dirs := []string{filepath.Dir(l.dir), l.dir}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, h := range l.secrets.states {
-		if isLocalName(h.ref.Name) && isLocalName(h.ref.Key) {
-			dir := filepath.Join(l.dir, h.ref.Name)
-			dirs = append(dirs, dir, filepath.Dir(resolvePath(filepath.Join(dir, h.ref.Key))))
+// pollInterval is how often files are read, so that a change takes effect within a second. Notifications would not do: nodes run out
+// of inotify instances, and some file systems, such as NFS, send none.
+const pollInterval = 900 * time.Millisecond
+
+// pollFiles calls reload now and after each interval, until ctx ends.
+func pollFiles(ctx context.Context, clk clock.Clock, reload func()) error {
+	timer := clk.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C():
+			reload()
+			timer.Reset(pollInterval)
 		}
 	}
-	return dirs
-}
-
-// resolvePath returns a path with its links resolved; the path itself if that fails.
-func resolvePath(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
-	}
-	return path
 }
 
 // validateChange returns the errors that the API server would return if next replaced old, which may be nil.
