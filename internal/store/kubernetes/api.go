@@ -27,7 +27,6 @@ type api struct {
 	client    rest.Interface
 	namespace string
 	project   string
-	watchList watchListSupport
 }
 
 // newAPI returns the calls with the rights of config. The client has no rate limit of its own: client-go's default of 5 calls a

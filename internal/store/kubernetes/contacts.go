@@ -40,11 +40,11 @@ func (p *readPacer) recordRead(begin time.Time) {
 // once a minute. So a round first reads the current revision, which costs as much as a GET. An informer that has passed
 // that revision holds every binding acknowledged before the call, and its index answers. One that has not within
 // watchGrace may be late, or nothing may have happened in this project (the revision counts the writes of all kinds). Then
-// the project's open requests are streamed once; the final ones, which never change, come from the informer. All requests
-// are streamed only for a sender that neither has: they are kept for hours, and to read them may take longer than a
+// the project's open requests are listed once; the final ones, which never change, come from the informer. All requests
+// are listed only for a sender that neither has: they are kept for hours, and to read them may take longer than a
 // messenger waits.
 //
-// The index answers in a busy project, the stream in a quiet one, where it is rare. Neither uses LIST, answers from the past or
+// The index answers in a busy project, the list in a quiet one, where it is rare. Neither answers from the past or
 // depends on how often the server sends bookmarks.
 type contactReads struct {
 	mu          sync.Mutex

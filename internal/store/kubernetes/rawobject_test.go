@@ -82,14 +82,14 @@ func (w *wiretap) take() map[string]int {
 	return calls
 }
 
-// verbOf names a call as the API server's audit log does, and tells an informer's watch from a short one.
+// verbOf names a call as the API server's audit log does, and those of an informer by its name.
 func verbOf(r *http.Request) string {
-	named := !strings.HasSuffix(r.URL.Path, "/"+resourceName)
+	named, query := !strings.HasSuffix(r.URL.Path, "/"+resourceName), r.URL.Query()
 	switch {
-	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" && len(r.URL.Query().Get("timeoutSeconds")) > 1:
+	case r.Method == http.MethodGet && query.Get("watch") != "":
 		return "informer"
-	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
-		return "watch"
+	case r.Method == http.MethodGet && (query.Has("limit") || query.Get("resourceVersion") == "0"):
+		return "list of informer"
 	case r.Method == http.MethodGet && named:
 		return "get"
 	case r.Method == http.MethodGet:

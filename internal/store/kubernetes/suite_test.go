@@ -97,12 +97,7 @@ func patient(next http.RoundTripper) http.RoundTripper {
 			}
 			time.AfterFunc(time.Minute, cancel)
 		})
-		r = r.Clone(ctx)
-		if query := r.URL.Query(); verbOf(r) == "watch" { // one that ends by itself
-			query.Set("timeoutSeconds", "20")
-			r.URL.RawQuery = query.Encode()
-		}
-		return next.RoundTrip(r)
+		return next.RoundTrip(r.Clone(ctx))
 	})
 }
 
