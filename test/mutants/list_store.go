@@ -281,7 +281,7 @@ var objectsMutants = []Mutant{
 	},
 	{
 		Name: "objects-final-binding-of-others-unseen", Promise: "design.md 4: a sender is bound to the latest request, at any replica",
-		Symbol: "kubernetes.(*Store).findAwaiting", Old: "if latest == nil {\n\t\tbound, err", New: "if false {\n\t\tbound, err",
+		Symbol: "kubernetes.(*Store).findAwaiting", Old: "{openPhases, allPhases}", New: "{openPhases}",
 		Suite: "objects", Test: "Faults reads the open requests",
 	},
 	{

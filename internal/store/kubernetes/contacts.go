@@ -47,9 +47,9 @@ func (p *readPacer) recordRead(begin time.Time) {
 // The index answers in a busy project, the list in a quiet one, where it is rare. Neither answers from the past or
 // depends on how often the server sends bookmarks.
 type contactReads struct {
-	mu          sync.Mutex
-	moved       chan struct{}
-	open, whole sharedReads[view]
+	mu    sync.Mutex
+	moved chan struct{}
+	views sharedReads[view] // by the phases that are read
 
 	reading sync.Mutex // one read of many objects at a time
 	pace    readPacer
@@ -86,22 +86,16 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 }
 
 func (s *Store) findAwaiting(ctx context.Context, binding string) (verification.Request, error) {
-	bound, err := s.currentBindings(ctx)
-	if err != nil {
-		return verification.Request{}, fmt.Errorf("read current bindings: %w", err)
-	}
-	latest := findLatest(bound, binding)
-	if latest == nil {
-		bound, err = s.contacts.whole.do(ctx, "", func(ctx context.Context) (view, error) { return s.catchUp(ctx, s.readAll) })
+	for _, phases := range []string{openPhases, allPhases} {
+		bound, err := s.currentBindings(ctx, phases)
 		if err != nil {
-			return verification.Request{}, preferContextError(ctx, err)
+			return verification.Request{}, fmt.Errorf("read current bindings: %w", err)
 		}
-		latest = findLatest(bound, binding)
+		if latest := findLatest(bound, binding); latest != nil {
+			return latest.toRequest()
+		}
 	}
-	if latest == nil {
-		return verification.Request{}, verification.ErrNotFound
-	}
-	return latest.toRequest()
+	return verification.Request{}, verification.ErrNotFound
 }
 
 // findLatest returns the request that the sender was bound to last; nil if there is none in the view.
@@ -121,18 +115,25 @@ func (s *Store) bindingsSince(ctx context.Context, revision string) (view, error
 	if s.waitForRevision(ctx, revision, watchGrace) {
 		return s.viewOfInformer, nil
 	}
-	return s.currentBindings(ctx)
+	return s.currentBindings(ctx, openPhases)
 }
 
-// currentBindings returns a view with every binding to an open request from before the call. One to a final request may be
-// missing, if the informer does not know it yet.
-func (s *Store) currentBindings(ctx context.Context) (view, error) {
-	bound, err := s.contacts.open.do(ctx, "", func(ctx context.Context) (view, error) { return s.catchUp(ctx, s.readOpen) })
+// The phases of the requests that are read: those that may still be verified, or all.
+const (
+	openPhases = ",status.phase!=Verified,status.phase!=Expired"
+	allPhases  = ""
+)
+
+// currentBindings returns a view with every binding from before the call to a request in one of these phases. One to another request
+// may be missing, if the informer does not know it yet.
+func (s *Store) currentBindings(ctx context.Context, phases string) (view, error) {
+	bound, err := s.contacts.views.do(ctx, phases, func(ctx context.Context) (view, error) { return s.readBindings(ctx, phases) })
 	return bound, preferContextError(ctx, err)
 }
 
-// catchUp returns the informer's view if it is current, and what read returns if it is not.
-func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revision string) (view, error)) (view, error) {
+// readBindings returns the informer's view if it is current, and else one of the requests in these phases as they are, with the final ones
+// that the informer knows.
+func (s *Store) readBindings(ctx context.Context, phases string) (view, error) {
 	_, revision, err := s.api.readSnapshot(ctx, selectNothing)
 	if err != nil {
 		return nil, fmt.Errorf("read current revision: %w", err)
@@ -146,18 +147,13 @@ func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revi
 		return s.viewOfInformer, nil
 	}
 	defer s.contacts.pace.recordRead(time.Now())
-	return read(ctx, revision)
-}
-
-// readOpen returns a view of the open requests as they are, and of the final ones that the informer knows.
-func (s *Store) readOpen(ctx context.Context, revision string) (view, error) {
-	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector() + openPhases, since: revision})
+	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector() + phases, since: revision})
 	if err != nil {
-		return nil, fmt.Errorf("read open requests: %w", err)
+		return nil, fmt.Errorf("read requests: %w", err)
 	}
-	open := viewOfEntries(found)
+	read := viewOfEntries(found)
 	return func(binding string) []*entry {
-		bound := slices.Clone(open(binding))
+		bound := slices.Clone(read(binding))
 		for _, e := range s.viewOfInformer(binding) {
 			if e.isFinal() {
 				bound = append(bound, e)
@@ -165,18 +161,6 @@ func (s *Store) readOpen(ctx context.Context, revision string) (view, error) {
 		}
 		return bound
 	}, nil
-}
-
-// openPhases selects requests that may still be verified.
-const openPhases = ",status.phase!=Verified,status.phase!=Expired"
-
-// readAll returns a view of all requests as they are.
-func (s *Store) readAll(ctx context.Context, revision string) (view, error) {
-	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), since: revision})
-	if err != nil {
-		return nil, fmt.Errorf("read all requests: %w", err)
-	}
-	return viewOfEntries(found), nil
 }
 
 // waitForRevision reports whether the informer reaches that revision within patience.
@@ -214,7 +198,7 @@ func (s *Store) viewOfInformer(binding string) []*entry {
 	return found
 }
 
-// viewOfEntries returns the view of all objects at one moment.
+// viewOfEntries returns the view of objects at one moment.
 func viewOfEntries(all []*entry) view {
 	byBinding := make(map[string][]*entry)
 	for _, e := range all {
