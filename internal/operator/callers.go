@@ -7,7 +7,7 @@ import (
 )
 
 // takeReview reports whether the API server may be asked about a stranger's token for the caller at this address, as net/http has it.
-func (h *Handler) takeReview(address string) bool {
+func (h *guard) takeReview(address string) bool {
 	each := tokenbucket.Rate{PerSecond: callerRate, Burst: callerBurst}
 	all := tokenbucket.Rate{PerSecond: reviewRate, Burst: reviewBurst}
 	return h.callers.TakeBoth(prefixOf(address), each, all, h.Clock.Now()) == tokenbucket.BoundOfNone
