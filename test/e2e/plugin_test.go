@@ -276,7 +276,8 @@ func (s *shop) evictLeader(ctx context.Context) {
 		leader := leaseHolder(ctx, s.namespace, "phoneproof-shop")
 		for _, pod := range s.listPods(ctx) {
 			if pod.Name == leader && pod.DeletionTimestamp == nil {
-				return clientset.PolicyV1().Evictions(s.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: leader}})
+				eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leader}}
+				return clientset.PolicyV1().Evictions(s.namespace).Evict(ctx, eviction)
 			}
 		}
 		return fmt.Errorf("the pod %q, which leads, is none or ends", leader)
