@@ -114,6 +114,7 @@ func pluginSpecs() {
 		}
 		receiver := theShop.openReceiver(ctx)
 		load := theShop.startClients(ctx, true)
+		load.awaitMore(ctx)
 		for _, s := range shops {
 			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend")
 			s.runPlugin(ctx, "rotate", "webhook-secret", "shop")
