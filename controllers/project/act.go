@@ -81,8 +81,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	var hold time.Duration
 	queues := rolls && isSteady(seen.project) && !seen.project.Suspended() && !apply.ArePodsEdited(done.deployment)
 	if queues {
-		hold, err = c.turns.takeTurn(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
-		if err != nil {
+		if hold, err = c.turns.takeTurn(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now); err != nil {
 			done.err = fmt.Errorf("take turn: %w", err)
 			return
 		}
@@ -105,14 +104,18 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	if seen.project.Suspended() && isReplicasUnset(result) {
 		done.err = errors.Join(done.err, c.stopPods(ctx, seen))
 	}
-	hindrance, again := findObstacle(seen, result, decided, hold > 0)
-	switch {
-	case done.blocker == nil:
-		done.blocker, done.again = hindrance, again
-	case hindrance != nil && hindrance.weight == stalls:
-		done.beside, done.again = hindrance, again
-	}
+	done.addObstacle(findObstacle(seen, result, decided, hold > 0))
 	done.again = findSooner(done.again, hold)
+}
+
+// addObstacle adds what was found while applying to what was found before.
+func (o *outcome) addObstacle(found *blocker, again time.Duration) {
+	switch {
+	case o.blocker == nil:
+		o.blocker, o.again = found, again
+	case found != nil && found.weight == stalls:
+		o.beside, o.again = found, again
+	}
 }
 
 // restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not

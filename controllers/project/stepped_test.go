@@ -76,8 +76,7 @@ func startSteppedOperator(ctx context.Context, as *rest.Config, o Options, names
 	})).To(Succeed())
 	periodic := 0
 	for _, from := range s.listSources(s.cache) {
-		switch from.(type) {
-		case *gateway:
+		if _, polls := from.(*gateway); polls {
 			periodic++
 			continue // it has a goroutine; elapse does its work
 		}

@@ -124,4 +124,6 @@ func (s *SenderLimiter) Exceeded(now time.Time, sender string) bool {
 }
 
 // Count counts a message.
-func (s *SenderLimiter) Count(now time.Time, sender string) { s.messages.Charge(s.hasher.hash(sender), senderRate, now) }
+func (s *SenderLimiter) Count(now time.Time, sender string) {
+	s.messages.Charge(s.hasher.hash(sender), senderRate, now)
+}

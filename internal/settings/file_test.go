@@ -279,7 +279,7 @@ func TestFile_on_kubelet_volumes(t *testing.T) {
 		g.Expect(r.accepts(generation)).To(BeTrue())
 		projectVolume(t, config, generation, map[string]string{"project.yaml": projectYAML + "  request: {ttl: " + generation + "m}\n"})
 		r.reloadFiles()
-		g.Expect(r.Current().TTL.Minutes() == float64(generation[0]-'0')).To(BeTrue())
+		g.Expect(r.Current().TTL.Minutes()).To(Equal(float64(generation[0] - '0')))
 	}
 	projectVolume(t, secrets, "5", map[string]string{"shop/bot": goodBotToken}) // the key was removed from the Secret
 	r.reloadFiles()

@@ -52,7 +52,9 @@ func (l *Limiter[K]) TakeBoth(key K, each, all Rate, now time.Time) Bound {
 }
 
 // Has reports whether the key has a token at now.
-func (l *Limiter[K]) Has(key K, each Rate, now time.Time) bool { return l.Tokens(key, each, now) >= almostOne }
+func (l *Limiter[K]) Has(key K, each Rate, now time.Time) bool {
+	return l.Tokens(key, each, now) >= almostOne
+}
 
 // Tokens returns how many tokens the key has at now.
 func (l *Limiter[K]) Tokens(key K, each Rate, now time.Time) float64 {
