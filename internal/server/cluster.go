@@ -84,12 +84,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up elector: %w", err)
 	}
-	lead := manager.RunnableFunc(func(ctx context.Context) error {
-		if err := c.source.Wait(ctx); err != nil { // the lease belongs to the project
-			return nil //nolint:nilerr // the process ended before the project was available
-		}
-		return elector.Start(ctx)
-	})
+	lead := startWhenReady(c.source, elector) // the lease belongs to the project
 	record := manager.RunnableFunc(func(ctx context.Context) error { return broadcaster.StartRecordingToSinkWithContext(ctx) })
 	loops := []manager.Runnable{lead, record}
 	if c.database == nil {
@@ -99,7 +94,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create claim loop: %w", err)
 	}
-	return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.database, claims)...)
+	return s.run(ctx, c.store, c.source, c.inbound, append(loops, startWhenReady(c.source, c.database), claims)...)
 }
 
 // maySend reports whether events of the project may be sent: those of one that is suspended or deleted wait.

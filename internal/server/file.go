@@ -73,5 +73,5 @@ func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.Fil
 	if err != nil {
 		return fmt.Errorf("create elector: %w", err)
 	}
-	return s.run(ctx, store, source, inbound, store, claims, elector)
+	return s.run(ctx, store, source, inbound, store, claims, startAttempted(store, elector))
 }

@@ -48,7 +48,16 @@ func (s *server) newClaimLoop(
 	if attempted != nil {
 		loop.Attempted = attempted
 	}
-	return manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) }), nil
+	run := manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
+	return startAttempted(store, run), nil
+}
+
+// startAttempted returns a runnable that starts part when the store has connected, or failed to and logged why.
+func startAttempted(store *postgres.Store, part manager.Runnable) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		store.AwaitAttempt(ctx)
+		return part.Start(ctx)
+	})
 }
 
 // newIdentity returns a name that is unique among the candidates for a lease.

@@ -166,20 +166,20 @@ func (s *server) run(
 	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.Store,
 		"address", listeners.api.Addr().String(), "healthAddress", listeners.health.Addr().String())
 	behind := append(slices.Concat(loops, inbound.replies, s.dependencies.Runnables), source, probes)
-	return RunBehind(ctx, s.startWhenReady(api, source), behind...)
+	return RunBehind(ctx, startWhenReady(source, api), behind...)
 }
 
-// startWhenReady returns a runnable that starts the API when settings are available.
-func (s *server) startWhenReady(api *httpapi.Server, source settingsSource) manager.Runnable {
+// startWhenReady returns a runnable that starts part when settings are available.
+func startWhenReady(source settingsSource, part manager.Runnable) manager.Runnable {
 	object, ok := source.(*object)
 	if !ok {
-		return api
+		return part
 	}
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		if err := object.Wait(ctx); err != nil {
 			return nil //nolint:nilerr // the process ended before the project was available
 		}
-		return api.Start(ctx)
+		return part.Start(ctx)
 	})
 }
 

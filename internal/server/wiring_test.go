@@ -9,13 +9,17 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
@@ -150,6 +154,34 @@ func TestCluster_maySend_notForASuspendedOrDeletedProject(t *testing.T) {
 	g.Expect(c.maySend()).To(BeTrue())
 	c.source.project.Spec.Suspend = new(true)
 	g.Expect(c.maySend()).To(BeFalse())
+}
+
+// A healthy start logs no error, and an outage is logged as soon as the settings are there.
+func TestClaimLoop_startsAfterTheDatabase(t *testing.T) {
+	w := newTestServer(t)
+	errs := make(chan string, 100)
+	w.log = funcr.New(func(_, line string) {
+		if strings.Contains(line, `"error"=`) {
+			errs <- line
+		}
+	}, funcr.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		source := &object{first: make(chan struct{})}
+		store, err := w.openDatabase()
+		w.Expect(err).NotTo(HaveOccurred())
+		claims, err := w.newClaimLoop(t.Context(), store, func() bool { return true }, nil)
+		w.Expect(err).NotTo(HaveOccurred())
+		for _, part := range []manager.Runnable{startWhenReady(source, store), claims} {
+			go func() { _ = part.Start(t.Context()) }()
+		}
+		time.Sleep(time.Hour) // of the bubble
+		w.Expect(errs).NotTo(Receive())
+		close(source.first)
+		synctest.Wait()
+		w.Expect(errs).To(Receive(ContainSubstring(`"the database does not serve" "error"="there is no connection URI`)))
+		time.Sleep(time.Second)
+		w.Expect(errs).To(Receive(ContainSubstring("failed, will retry")), "the loop runs")
+	})
 }
 
 func TestRequestLoop_goesByTheStoreClock(t *testing.T) {

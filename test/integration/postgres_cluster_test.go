@@ -60,6 +60,7 @@ var _ = Describe("A project of a cluster with a database", func() {
 		}
 		for _, r := range o.replicas {
 			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+			Expect(r.output()).NotTo(ContainSubstring("database does not serve"), "it is healthy")
 		}
 		o.verifyAcross(ctx, 1)
 		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)

@@ -84,29 +84,44 @@ func (s *Store) Start(ctx context.Context) error {
 		}
 		s.workers.Wait()
 	}()
-	var address Address
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
+	used := s.followAddress(ctx, Address{})
+	close(s.attempted)
 	for {
-		next := s.options.Address()
-		switch missing := next.findMissing(); {
-		case missing != nil && s.pool.Load() == nil:
-			s.recordProblem(missing)
-		case missing != nil, next.equal(address):
-			s.recordProblem(s.checkConnection(ctx))
-		default:
-			if err := s.connectPool(ctx, next); err == nil {
-				address = next.clone()
-			} else {
-				s.recordProblem(err)
-			}
-		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			used = s.followAddress(ctx, used)
 		}
 	}
+}
+
+// AwaitAttempt returns when Start has connected or logged why it did not, or when ctx ends.
+func (s *Store) AwaitAttempt(ctx context.Context) {
+	select {
+	case <-s.attempted:
+	case <-ctx.Done():
+	}
+}
+
+// followAddress connects to a changed address, else it checks the connection. It returns the address in use.
+func (s *Store) followAddress(ctx context.Context, used Address) Address {
+	next := s.options.Address()
+	switch missing := next.findMissing(); {
+	case missing != nil && s.pool.Load() == nil:
+		s.recordProblem(missing)
+	case missing != nil, next.equal(used):
+		s.recordProblem(s.checkConnection(ctx))
+	default:
+		err := s.connectPool(ctx, next)
+		if err == nil {
+			return next.clone()
+		}
+		s.recordProblem(err)
+	}
+	return used
 }
 
 // checkConnection checks that the connected database answers.

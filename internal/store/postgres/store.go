@@ -38,6 +38,8 @@ type Store struct {
 	metrics *metrics
 	pool    atomic.Pointer[pgxpool.Pool]
 	problem atomic.Pointer[DatabaseError]
+	// attempted is closed after the first attempt to connect.
+	attempted chan struct{}
 	// unencrypted reports whether the connection that Ready used last crosses a network without TLS.
 	unencrypted atomic.Bool
 
@@ -64,7 +66,7 @@ func New(o Options) (*Store, error) {
 	if o.MeasureTime == nil {
 		o.MeasureTime = func() func(time.Time, time.Duration) { return func(time.Time, time.Duration) {} }
 	}
-	s := &Store{options: o, due: make(chan struct{}, 1)}
+	s := &Store{options: o, attempted: make(chan struct{}), due: make(chan struct{}, 1)}
 	var err error
 	if s.metrics, err = newMetrics(s, o.Registerer); err != nil {
 		return nil, err
