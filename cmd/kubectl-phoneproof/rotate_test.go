@@ -41,12 +41,22 @@ func TestRotate_apiKey(t *testing.T) {
 	w.Expect(value).To(HavePrefix("pp_"))
 	w.Expect(printed).To(And(ContainSubstring(keys[1].SecretRef.Name), ContainSubstring("--finish"), Not(ContainSubstring(value))))
 
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend", "--finish")).To(And(
+		ContainSubstring("pods may run that do not have the new one"), ContainSubstring("no pod has reported"), ContainSubstring("--force")))
+	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(2))
+	w.setStatus(func(s *verifyv1.VerificationProjectStatus) {
+		s.ObservedGeneration = w.reload().Generation
+		s.Conditions = []metav1.Condition{{
+			Type: verifyv1.ConditionSecretsReady, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonSecretsRead,
+			ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.Now(),
+		}}
+	})
 	w.Expect(w.must("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("refused within a second"))
 	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(1))
 	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})).To(Equal(apiKeyValue), "the Secret stays")
 	w.must("rotate", "api-key", "shop", "backend-2", "--new-name=website", "--secret=shop/website")
 	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend-2", "--finish")).To(ContainSubstring("name it by --new-name"))
-	w.must("rotate", "api-key", "shop", "backend-2", "--finish", "--new-name=website")
+	w.must("rotate", "api-key", "shop", "backend-2", "--finish", "--force", "--new-name=website")
 	keys = w.reload().Spec.APIKeys
 	w.Expect(keys).To(HaveLen(1))
 	w.Expect(keys[0].SecretRef).To(Equal(verifyv1.SecretKeyRef{Name: "shop", Key: "website"}))
@@ -124,7 +134,7 @@ func TestRotate_apiKeyKeepsUnknownFields(t *testing.T) {
 	w.must("rotate", "api-key", "shop", "backend")
 	w.Expect(w.keyField("laterField")).To(Equal(map[string]string{"backend": "a", "other": "b", "backend-2": "a"}))
 	w.Expect(w.reload().Spec.APIKeys[2].ExpiresAt).To(BeNil())
-	w.must("rotate", "api-key", "shop", "backend", "--finish")
+	w.must("rotate", "api-key", "shop", "backend", "--finish", "--force")
 	w.Expect(w.keyField("laterField")).To(Equal(map[string]string{"other": "b", "backend-2": "a"}))
 }
 
@@ -139,7 +149,7 @@ func TestRotate_apiKeyThatMovedMeanwhile(t *testing.T) {
 			w.Expect(w.kube.Update(t.Context(), now)).To(Succeed())
 		}
 	}
-	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("its spec was changed meanwhile"))
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend", "--finish", "--force")).To(ContainSubstring("its spec was changed meanwhile"))
 	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(2))
 }
 

@@ -106,7 +106,7 @@ var (
 	errUnknownKey = newError(codeUnknownKey, "",
 		"The API key is not known to this project. Check that it is complete, belongs to this address and was not revoked.")
 	errKeysUnavailable = newRetryableError(codeKeysUnavailable, retryChannel,
-		"The API key is not known, and the Secret of one of this project's API keys is missing. Try again later.")
+		"The API key is not known, and may be one whose Secret is missing or not in the server's pods yet. Try again later.")
 	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
 	errScopeInit = newError(codeInsufficientScope, "",

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/plugin"
@@ -25,6 +27,7 @@ type apiKey struct {
 	common
 
 	newName string
+	force   bool
 }
 
 func newAPIKeyCommand(env *plugin.Env) *cobra.Command {
@@ -35,7 +38,8 @@ func newAPIKeyCommand(env *plugin.Env) *cobra.Command {
 		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are
 accepted until --finish removes the former entry. Move your clients in between.
 
-A key that has leaked is replaced without an overlap: run the command with --finish right after the first one.
+A key that has leaked is replaced without an overlap: run the command with --finish --force right after the first one. Without --force,
+--finish is refused while pods may run that do not have the new key: they would refuse every client.
 
 No value is printed without --show. If the project comes from Git, make the change there, with --dry-run as a guide.`,
 		Example: `  kubectl phoneproof rotate api-key shop backend
@@ -46,6 +50,7 @@ No value is printed without --show. If the project comes from Git, make the chan
 	}
 	c.addFlags(cmd)
 	cmd.Flags().StringVar(&c.newName, "new-name", "", "name of the new entry; by default that of the former one with the next number")
+	cmd.Flags().BoolVar(&c.force, "force", false, "with --finish: also while pods may run that do not have the new key")
 	return plugin.DeclareRights(cmd,
 		plugin.Right{Verbs: "get,patch", Resource: plugin.ResourceProjects},
 		plugin.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
@@ -120,6 +125,11 @@ func (c *apiKey) removeKey(ctx context.Context, p *plugin.Client, at int) error 
 	}) {
 		return errors.New("the project has no API key " + c.newName)
 	}
+	if wait := describeWait(p.Project); wait != "" && !c.force {
+		return fmt.Errorf("API key %s stays: pods may run that do not have the new one, and would refuse every client (%s); finish once they "+
+			"are replaced: kubectl wait --for=condition=Ready vproj/%s -n %s; if the key has leaked, use --force",
+			former.Name, wait, p.Project.Name, p.Project.Namespace)
+	}
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.APIKeys = slices.Delete(spec.APIKeys, at, at+1)
 	}, operation{Op: "remove", Path: "/spec/apiKeys/" + strconv.Itoa(at)}); err != nil {
@@ -130,6 +140,25 @@ func (c *apiKey) removeKey(ctx context.Context, p *plugin.Client, at int) error 
 	}
 	return c.env.Print("API key %s is refused within a second. Its value stays in key %s of Secret %s.",
 		former.Name, former.SecretRef.Key, former.SecretRef.Name)
+}
+
+// describeWait returns why pods may run without a Secret of the project, by its status; empty if none do.
+func describeWait(p *verifyv1.VerificationProject) string {
+	secrets := meta.FindStatusCondition(p.Status.Conditions, verifyv1.ConditionSecretsReady)
+	switch {
+	case p.Suspended():
+		return ""
+	case p.Status.ObservedGeneration != p.Generation, secrets == nil, secrets.ObservedGeneration != p.Generation:
+		return "no pod has reported on this spec yet"
+	}
+	for _, c := range p.Status.Conditions {
+		rolling := c.Type == verifyv1.ConditionReconciling || c.Type == verifyv1.ConditionStalled
+		if rolling && c.Status == metav1.ConditionTrue || c.Status != metav1.ConditionTrue &&
+			(c.Type == verifyv1.ConditionSecretsReady || c.Reason == verifyv1.ReasonPodsRefused) {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
 }
 
 // replacesKey reports whether a key may be used at now for all that another one is used for.
