@@ -172,6 +172,10 @@ func TestRotate_webhookSecret(t *testing.T) {
 	w.Expect(after.SecretRef).To(Equal(webhook.SecretRef))
 	w.Expect(w.mustFail("rotate", "webhook-secret", "shop", "--secret="+webhook.SecretRef.Name+"/"+webhook.SecretRef.Key)).
 		To(ContainSubstring("its value would be lost"))
+
+	w = newWorld(t, func(p *verifyv1.VerificationProject) { p.Spec.Webhook.SecretRef = nil })
+	w.Expect(w.must("rotate", "webhook-secret", "shop")).To(ContainSubstring("a signature, which they did not, as soon as the pods have the secret"))
+	w.Expect(w.reload().Spec.Webhook.PreviousSecretRef).To(BeNil())
 }
 
 // The operator writes the status of the project between the command's read and its write.

@@ -75,7 +75,8 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 		return err
 	}
 	if opened.Project.Spec.Webhook.PreviousSecretRef == nil {
-		return c.env.Print("Events carry a signature by this secret. There was none before.")
+		return c.env.Print("Events carry a signature, which they did not, as soon as the pods have the secret: "+
+			"kubectl wait --for=condition=Ready vproj/%s -n %s", name, opened.Project.Namespace)
 	}
 	return c.env.Print("Events carry a signature by both secrets as soon as the pods have the new one: kubectl wait --for=condition=Ready vproj/%s -n %s\n"+
 		"Move your receiver then, and run\n  kubectl phoneproof rotate webhook-secret %[1]s -n %[2]s --finish", name, opened.Project.Namespace)
