@@ -28,6 +28,8 @@ const (
 	minUptime = 10 * time.Minute
 	// unreadCause is why the operator cannot read a namespace: with rights in namespaces alone both are Forbidden.
 	unreadCause = "missing, or lacks the chart's Roles"
+	// returnedNote says when a namespace that was left out is served.
+	returnedNote = "can be read, and is served after a restart: by itself within ten minutes, or at once by kubectl rollout restart"
 )
 
 // namespaces are those of --watch-namespace. The manager waits for its cache, and the cache for each of its namespaces, so one that
@@ -56,7 +58,7 @@ func (o *Options) newNamespaces(config *rest.Config, log logr.Logger) (*namespac
 		watched: o.Namespaces, period: cmp.Or(o.probePeriod, probePeriod), minUptime: cmp.Or(o.probePeriod, minUptime), client: reader, log: log,
 		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "phoneproof_operator_namespace_unread",
-			Help: "1 for a namespace of --watch-namespace that the operator cannot read: it is missing, or lacks the chart's Roles.",
+			Help: "1 for a namespace of --watch-namespace that the operator does not serve: it is missing, lacks the chart's Roles, or came back after the operator's start.",
 		}, []string{"namespace"}),
 	}
 	n.unread.Store(&[]string{})
@@ -87,6 +89,8 @@ func (n *namespaces) probeAll(ctx context.Context) {
 		value := 0.0
 		if refused[i] {
 			unread, value = append(unread, name), 1
+		} else if n.cached != nil && !slices.Contains(n.cached, name) {
+			value = 1 // the next process serves it
 		}
 		n.gauge.WithLabelValues(name).Set(value)
 	}
@@ -101,6 +105,8 @@ func (n *namespaces) isRefused(ctx context.Context, name string, before bool) bo
 	}
 	err := n.listKinds(ctx, name, kinds)
 	switch {
+	case err == nil && before && !slices.Contains(n.cached, name):
+		n.log.Info("namespace "+returnedNote, "namespace", name)
 	case err == nil && before:
 		n.log.Info("namespace can be read again", "namespace", name)
 	case apierrors.IsForbidden(err) && !before:
@@ -136,7 +142,7 @@ func (n *namespaces) describeUnread() string {
 		lines.WriteString("\nnamespace " + name + " is not read: " + unreadCause)
 	}
 	for _, name := range n.listReturned() {
-		lines.WriteString("\nnamespace " + name + " can be read, and is served when the operator has restarted by itself")
+		lines.WriteString("\nnamespace " + name + " " + returnedNote)
 	}
 	return lines.String()
 }

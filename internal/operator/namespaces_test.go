@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -283,7 +283,9 @@ func (f *failing) List(context.Context, client.ObjectList, ...client.ListOption)
 
 func TestNamespaces_probe(t *testing.T) {
 	g := NewWithT(t)
-	n, err := (&Options{Namespaces: []string{"a"}}).newNamespaces(&rest.Config{}, logr.Discard())
+	var log []string
+	logger := funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{})
+	n, err := (&Options{Namespaces: []string{"a"}}).newNamespaces(&rest.Config{}, logger)
 	g.Expect(err).NotTo(HaveOccurred())
 	forbidden, unavailable := apierrors.NewForbidden(schema.GroupResource{}, "", nil), apierrors.NewServiceUnavailable("")
 	for _, step := range []struct {
@@ -296,9 +298,20 @@ func TestNamespaces_probe(t *testing.T) {
 		n.probeAll(t.Context())
 		g.Expect(n.listUnread()).To(Equal(step.unread))
 	}
-	g.Expect(n.describeUnread()).To(Equal("\nnamespace a can be read, and is served when the operator has restarted by itself"))
-	n.cached = []string{"a"}
-	g.Expect(n.describeUnread()).To(BeEmpty())
+	g.Expect(log).To(ContainElement(ContainSubstring("namespace can be read, and is served after a restart")))
+	for _, state := range []struct {
+		cached []string
+		note   string
+		gauge  float64
+	}{
+		{[]string{}, "\nnamespace a can be read, and is served after a restart: by itself within ten minutes, or at once by kubectl rollout restart", 1},
+		{[]string{"a"}, "", 0},
+	} {
+		n.cached = state.cached
+		n.probeAll(t.Context())
+		g.Expect(n.describeUnread()).To(Equal(state.note))
+		g.Expect(testutil.ToFloat64(n.gauge)).To(Equal(state.gauge))
+	}
 }
 
 func TestNamespaces_shouldEnd(t *testing.T) {

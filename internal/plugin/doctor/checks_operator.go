@@ -15,12 +15,12 @@ func operatorChecks() []check {
 		{
 			name: "OperatorAbsent", problem: "no operator works in the namespace",
 			remedy: "install it, or look at it: `kubectl -n phoneproof-system get deployments,pods`, `kubectl -n phoneproof-system logs deploy/phoneproof-operator`; " +
-				"one with `--watch-namespace` must name NAMESPACE",
+				"one with `--watch-namespace` must name NAMESPACE; if it does: `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
 			find: findAbsentOperator,
 		},
 		{
-			name: "NamespaceUnread", problem: "the operator cannot read the namespace: it is missing, or lacks the chart's Roles",
-			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator reads it " +
+			name: "NamespaceUnread", problem: "the operator does not serve the namespace: it is missing, lacks the chart's Roles, or came back after the operator's start",
+			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator serves it " +
 				"within ten minutes; at once after `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
 			find: func(f *Facts) []evidence { return see(f.Refused.Value...) },
 		},
@@ -61,8 +61,8 @@ func operatorChecks() []check {
 
 // findAbsentOperator sees that no operator is there, or that none has ever looked at the project.
 func findAbsentOperator(f *Facts) []evidence {
-	installation := f.Project.Name == ""
-	if !installation && f.Project.Status.ObservedGeneration <= 0 && !isRecent(f, f.Project.CreationTimestamp.Time) {
+	installation, explained := f.Project.Name == "", len(f.Refused.Value) > 0 // by NamespaceUnread
+	if !installation && !explained && f.Project.Status.ObservedGeneration <= 0 && !isRecent(f, f.Project.CreationTimestamp.Time) {
 		return see("the project was created at " + f.Project.CreationTimestamp.UTC().Format(time.RFC3339) + " and was never observed")
 	}
 	if !f.Operators.Read {

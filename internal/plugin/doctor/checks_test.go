@@ -344,6 +344,15 @@ func TestQuota_withoutRoomForTheMissingPod(t *testing.T) {
 	g.Expect(evidenceOf(f, "QuotaExceeded")).To(BeEmpty(), "no pod is missing")
 }
 
+// A namespace that came back is served after a restart, which no change of --watch-namespace brings.
+func TestOperatorAbsent_leavesAnUnreadNamespaceToItsCheck(t *testing.T) {
+	g, f := NewWithT(t), healthyFacts()
+	cases["OperatorAbsent"].breakFacts(f)
+	cases["NamespaceUnread"].breakFacts(f)
+	g.Expect(evidenceOf(f, "OperatorAbsent")).To(BeEmpty())
+	g.Expect(evidenceOf(f, "NamespaceUnread")).To(HaveLen(1))
+}
+
 // evidenceOf returns the evidence of one check.
 func evidenceOf(f *Facts, name string) []string {
 	var found []string

@@ -138,8 +138,28 @@ func (c *cluster) setOperatorReady(t *testing.T, pods int32) {
 	var d appsv1.Deployment
 	g, ctx := NewWithT(t), context.WithoutCancel(t.Context()) // also when a test ends
 	g.Expect(c.admin.Get(ctx, client.ObjectKey{Namespace: "phoneproof-system", Name: "phoneproof-operator"}, &d)).To(Succeed())
-	d.Status.Replicas, d.Status.ReadyReplicas = 1, pods
+	d.Status = appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: pods}
 	g.Expect(c.admin.Status().Update(ctx, &d)).To(Succeed())
+}
+
+// setOperatorPod creates a pod of the operator until the test ends, or changes its status.
+func (c *cluster) setOperatorPod(t *testing.T, status corev1.ContainerStatus) {
+	t.Helper()
+	g := NewWithT(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "phoneproof-system", Name: "phoneproof-operator-1", Labels: map[string]string{"app.kubernetes.io/component": "operator"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "operator", Image: "phoneproof:dev"}}},
+	}
+	if c.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod) != nil {
+		g.Expect(c.admin.Create(t.Context(), pod)).To(Succeed())
+		t.Cleanup(func() {
+			g.Expect(c.admin.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0))).To(Succeed())
+		})
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	g.Expect(c.admin.Status().Update(t.Context(), pod)).To(Succeed())
 }
 
 func newNamespace(name string) *corev1.Namespace {
@@ -303,6 +323,7 @@ func TestDoctor_onACluster(t *testing.T) {
 		})
 	}
 	t.Run("command", c.runCommand)
+	t.Run("returned namespace", c.examineReturned)
 	t.Run("rights", c.examineWithoutRights)
 	t.Run("hostile server", c.examineHostileServer)
 	t.Run("no CRDs", c.examineWithoutCRDs) // the last one
@@ -354,6 +375,33 @@ func (c *cluster) runCommand(t *testing.T) {
 	} {
 		p.Expect(text).To(ContainSubstring(found))
 	}
+}
+
+// examineReturned examines a namespace that came back, when its operator was running.
+func (c *cluster) examineReturned(t *testing.T) {
+	p := c.newPatient(t)
+	start := func(ago time.Duration) {
+		c.setOperatorPod(t, corev1.ContainerStatus{Name: "operator", Ready: true, State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(-ago))},
+		}})
+	}
+	c.restrictOperator(t, p.namespace)
+	for _, name := range []string{"phoneproof-server-kubernetes", "phoneproof-server-postgresql"} {
+		p.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}})
+	}
+	evidence := func() (all []string) {
+		for _, f := range p.examine().Findings {
+			all = append(all, f.Check+": "+f.Evidence)
+		}
+		return all
+	}
+	found := ContainElement(HavePrefix("NamespaceUnread: the Role phoneproof-server-postgresql in " + p.namespace + " is newer than the operator's"))
+	start(time.Minute)
+	p.Expect(evidence()).To(found)
+	start(longestAbsence)
+	p.Expect(evidence()).NotTo(found, "it has read the namespace all along, or it would have ended")
+	start(-time.Minute)
+	p.Expect(evidence()).NotTo(found, "it started after that")
 }
 
 // run runs the command.

@@ -33,9 +33,11 @@ type Facts struct {
 	Policies   Known[[]networkingv1.NetworkPolicy]
 	// Operators are the operator's Deployments.
 	Operators Known[[]appsv1.Deployment]
+	// OperatorPods are their pods.
+	OperatorPods Known[[]corev1.Pod]
 	// Projects is known if those to examine could be listed.
 	Projects Known[struct{}]
-	// Refused is what the operators may not read, in words.
+	// Refused is what the operators cannot read, or not before a restart, in words.
 	Refused Known[[]string]
 	// MissingRoles are those that pods are to be bound to, in words.
 	MissingRoles Known[[]string]

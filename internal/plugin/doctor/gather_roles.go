@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,27 +42,49 @@ func (e *Examiner) checkRoles(ctx context.Context, f *Facts) {
 	f.Refused.Read, f.MissingRoles.Read = true, true
 	for i := range f.Operators.Value {
 		d := &f.Operators.Value[i]
-		namespaces := watchedNamespaces(d)
+		namespaces, started := watchedNamespaces(d), e.readOperatorPods(ctx, f, d)
 		if len(namespaces) == 0 {
 			namespaces = []string{""} // the cluster's roles
 		}
 		for _, namespace := range namespaces {
 			if f.Project.Name == "" || namespace == "" || namespace == f.Project.Namespace {
 				e.checkOperator(ctx, f, d, cmp.Or(namespace, f.Project.Namespace, d.Namespace))
-				e.checkServerRoles(ctx, f, namespace)
+				e.checkServerRoles(ctx, f, namespace, started)
 			}
 		}
 	}
 }
 
-// checkServerRoles adds which roles of the pods a namespace lacks, or the cluster if it is empty.
-func (e *Examiner) checkServerRoles(ctx context.Context, f *Facts, namespace string) {
+// readOperatorPods adds the pods of an operator, and returns when the newest of its processes started; zero if none is ready.
+func (e *Examiner) readOperatorPods(ctx context.Context, f *Facts, d *appsv1.Deployment) (started time.Time) {
+	var list corev1.PodList
+	if err := e.client.List(ctx, &list, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		f.OperatorPods.Why = explainUnread(err, "list pods", d.Namespace)
+	}
+	for i := range list.Items {
+		for _, c := range list.Items[i].Status.ContainerStatuses {
+			if c.Ready && c.State.Running != nil && c.State.Running.StartedAt.After(started) {
+				started = c.State.Running.StartedAt.Time
+			}
+		}
+	}
+	f.OperatorPods.Value = append(f.OperatorPods.Value, list.Items...)
+	return started
+}
+
+// longestAbsence is after which time an operator's process has read, or ended for, every namespace that can be read.
+const longestAbsence = 11 * time.Minute
+
+// checkServerRoles adds which roles of the pods a namespace lacks, or the cluster if it is empty, and whether they are newer than the
+// operator's process, which started without them then.
+func (e *Examiner) checkServerRoles(ctx context.Context, f *Facts, namespace string, started time.Time) {
 	kind, where := "Role", "in "+namespace
 	if namespace == "" {
 		kind, where = "ClusterRole", "in the cluster"
 	}
+	var role *metav1.PartialObjectMetadata
 	for _, name := range []string{"phoneproof-server-kubernetes", "phoneproof-server-postgresql"} {
-		role := &metav1.PartialObjectMetadata{}
+		role = &metav1.PartialObjectMetadata{}
 		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
 		err := e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)
 		if apierrors.IsNotFound(err) {
@@ -68,6 +92,10 @@ func (e *Examiner) checkServerRoles(ctx context.Context, f *Facts, namespace str
 		} else if err != nil {
 			f.MissingRoles.Why = explainUnread(err, "get "+strings.ToLower(kind)+"s.rbac.authorization.k8s.io", namespace)
 		}
+	}
+	if namespace != "" && role.CreationTimestamp.After(started) && f.Now.Sub(started) < longestAbsence {
+		f.Refused.Value = append(f.Refused.Value,
+			fmt.Sprintf("the Role %s %s is newer than the operator's process, which serves the namespace after a restart", role.Name, where))
 	}
 }
 

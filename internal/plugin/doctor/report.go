@@ -116,6 +116,7 @@ func listUnread(f *Facts) []NotChecked {
 		{"LimitRanges", f.Ranges.Why},
 		{"NetworkPolicies", f.Policies.Why},
 		{"the operator", f.Operators.Why},
+		{"the pods of the operator", f.OperatorPods.Why},
 		{"the operator's rights in the namespace", f.Refused.Why},
 		{"the roles of the pods", f.MissingRoles.Why},
 		{"the CRDs", f.MissingFields.Why},
