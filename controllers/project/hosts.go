@@ -187,7 +187,8 @@ func explainHosts(d hostDecision) *blocker {
 	case len(d.delayed) > 0:
 		return &blocker{waits, verifyv1.ReasonProgressing, fmt.Sprintf("spec.expose: the host name %s waits for eleven minutes after the "+
 			"operator's start, because a namespace cannot be read whose projects may answer to it; the cluster's administrator can "+
-			"grant it (operator flag %s)", quoteValue(d.delayed[0]), hostGrantFlag)}
+			"grant it (operator flag %s); helm upgrade fails until a missing namespace is created, or taken out of watchNamespaces",
+			quoteValue(d.delayed[0]), hostGrantFlag)}
 	default:
 		return nil
 	}
