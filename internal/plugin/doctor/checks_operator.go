@@ -3,8 +3,11 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
@@ -23,6 +26,12 @@ func operatorChecks() []check {
 			remedy: "create the namespace if it is missing, and have `helm upgrade`, with the values of the release, create its Roles. The operator serves it " +
 				"within ten minutes; at once after `kubectl -n phoneproof-system rollout restart deployment phoneproof-operator`",
 			find: func(f *Facts) []evidence { return see(f.Refused.Value...) },
+		},
+		{
+			name: "OperatorStuck", problem: "pods of the operator do not become ready, so its former ones go on, or none does",
+			remedy: "correct what the evidence names in the values of the release, such as `image.*`, and run `helm upgrade`, or go back with `helm rollback`: " +
+				"`kubectl -n phoneproof-system describe pods`",
+			find: findStuckOperator,
 		},
 		{
 			name: "RolesMissing", problem: "a role that the pods of projects are bound to is missing, so they cannot reach their store",
@@ -75,6 +84,21 @@ func findAbsentOperator(f *Facts) []evidence {
 	}
 	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod that works in %s", len(f.Operators.Value),
 		cmp.Or(f.Project.Namespace, "any namespace")))
+}
+
+// findStuckOperator judges the pods of each operator as those of a project.
+func findStuckOperator(f *Facts) (found []evidence) {
+	for i := range f.Operators.Value {
+		d := &f.Operators.Value[i]
+		own := &Facts{Now: f.Now, Settle: f.Settle, ServerOffset: f.ServerOffset, Deployment: knownValue(d)}
+		own.Pods.Value = slices.DeleteFunc(slices.Clone(f.OperatorPods.Value), func(p corev1.Pod) bool { return p.Namespace != d.Namespace })
+		for _, c := range podChecks() {
+			for _, e := range c.find(own) {
+				found = append(found, see(c.problem+": "+e.text)...)
+			}
+		}
+	}
+	return found
 }
 
 // isRecent reports whether the operator or a pod may still be about to act on a change of that time.

@@ -168,6 +168,11 @@ var cases = map[string]struct {
 		condition(verifyv1.ConditionWebhookHealthy, metav1.ConditionFalse, verifyv1.ReasonSigningSecretMissing)(f)
 	}, "because"},
 
+	"OperatorStuck": {func(f *Facts) {
+		f.OperatorPods.Value = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "phoneproof-operator-1"}}, f.Pods.Value[0]}
+		own := &Facts{Pods: Known[[]corev1.Pod]{Value: f.OperatorPods.Value[:1]}}
+		waiting("ErrImagePull")(own)
+	}, "the image of the pods cannot be pulled: pod phoneproof-operator-1: ErrImagePull  (1 of 2 pods)"},
 	"OperatorAbsent":  {func(f *Facts) { f.Project.Status.ObservedGeneration = -1 }, "was never observed"},
 	"NamespaceUnread": {func(f *Facts) { f.Refused.Value = []string{"it may not list"} }, "it may not list"},
 	"RolesMissing":    {func(f *Facts) { f.MissingRoles.Value = []string{"there is no Role"} }, "there is no Role"},

@@ -82,6 +82,11 @@ var made = map[string]func(*patient){
 		p.c.setOperatorReady(p.t, 0)
 		p.t.Cleanup(func() { p.c.setOperatorReady(p.t, 1) })
 	},
+	"OperatorStuck": func(p *patient) {
+		p.c.setOperatorPod(p.t, corev1.ContainerStatus{Name: "operator", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"},
+		}})
+	},
 	"RolesMissing":    func(p *patient) { p.c.restrictOperator(p.t, p.namespace) },
 	"NamespaceUnread": func(p *patient) { p.c.restrictOperator(p.t, p.namespace) },
 	"OperatorBehind": func(p *patient) {
