@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -88,6 +90,15 @@ func conditionChecks() []check {
 			name: "HostInUse", problem: "another project already answers to a host name of this one",
 			remedy: "use another host in `spec.baseURL` or `spec.expose`, or ask the administrator for `--grant-host=NAMESPACE=HOST`",
 			find:   onStalled(verifyv1.ReasonHostInUse),
+		},
+		{
+			name: "HostWaits", problem: "a host waits: the operator started without a namespace whose projects may answer to it",
+			remedy: "`kubectl phoneproof doctor` names the namespace as `NamespaceUnread`; or ask the administrator for `--grant-host=NAMESPACE=HOST`",
+			find: func(f *Facts) []evidence {
+				return slices.DeleteFunc(findReasons(f, verifyv1.ConditionReady, verifyv1.ReasonProgressing), func(e evidence) bool {
+					return !strings.Contains(e.text, ": spec.expose: the host name ")
+				})
+			},
 		},
 		{
 			name: "NotPermitted", problem: "a field asks for what the cluster's administrator has not allowed",

@@ -223,6 +223,10 @@ var cases = map[string]struct {
 	"LimitsContradict": {func(f *Facts) {
 		f.Project.Spec.RateLimit.PerKey = &verifyv1.Rate{Requests: 600, Period: "1m"}
 	}, "perKey"},
+	"HostWaits": {func(f *Facts) {
+		condition(verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)(f)
+		f.Project.Status.Conditions[len(f.Project.Status.Conditions)-1].Message = `spec.expose: the host name "a.example.com" waits`
+	}, "a.example.com"},
 	"TestEventsOff": {condition(verifyv1.ConditionTestEventsOff, metav1.ConditionTrue, verifyv1.ReasonTestSecretUnset), "because"},
 	"RolloutStuck":  {stalled(verifyv1.ReasonRolloutStuck), "because"},
 	"NoPodAnswers":  {condition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable), "because"},

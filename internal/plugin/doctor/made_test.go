@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,6 +198,11 @@ var made = map[string]func(*patient){
 		p.edit(func(s *verifyv1.VerificationProjectSpec) {
 			s.RateLimit.PerKey = &verifyv1.Rate{Requests: 600, Period: "1m"}
 		})
+	},
+	"HostWaits": func(p *patient) {
+		p.setCondition(verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
+		meta.FindStatusCondition(p.project.Status.Conditions, verifyv1.ConditionReady).Message = `spec.expose: the host name "a" waits`
+		p.Expect(p.c.admin.Status().Update(p.t.Context(), p.project)).To(Succeed())
 	},
 	"TestEventsOff":     byCondition(verifyv1.ConditionTestEventsOff, metav1.ConditionTrue, verifyv1.ReasonTestSecretUnset),
 	"RolloutStuck":      byCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonRolloutStuck),
