@@ -130,6 +130,8 @@ func TestRedeliver_failed(t *testing.T) {
 	w.Expect(printed).To(Equal("older: the event of request older is sent once more\nolder: delivered\n" +
 		"newer: the event of request newer is sent once more\nnewer: delivered\n"))
 	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("There is no such event.\n"))
+	w.createRequest("waits-too", time.Minute, waits(func(*verifyv1.VerificationRequest) {}))
+	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("No event was given up. Waiting for their next attempt: 1, which --due sends now.\n"))
 }
 
 func TestRedeliver_refusesWhatCannotBe(t *testing.T) {

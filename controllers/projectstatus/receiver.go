@@ -2,6 +2,7 @@ package projectstatus
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -71,7 +72,7 @@ func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition)
 			return *present // another cause of the same problem is no change
 		}
 		message := "the webhook's receiver fails (" + e.cause + "); events wait and are sent again"
-		if s.Webhook.SecretNewline {
+		if s.Webhook.SecretNewline && strings.HasPrefix(e.cause, "http_4") { // it may have refused the signature
 			message += "; the newline at the end of the secret is not part of the key that signs: a receiver must ignore it, too"
 		}
 		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing, message)

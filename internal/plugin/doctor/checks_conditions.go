@@ -35,7 +35,7 @@ func conditionChecks() []check {
 		},
 		{
 			name: "ReceiverFails", problem: "the receiver of `spec.webhook.url` does not take events",
-			remedy: "repair it: a 401 means that it checks another secret than `spec.webhook.secretRef`, or counts a newline at its end, a 5xx or a timeout is its own; then send an event again with `kubectl phoneproof redeliver NAME --failed`",
+			remedy: "repair it: a 401 means that it checks another secret than `spec.webhook.secretRef`, or counts a newline at its end, a 5xx or a timeout is its own; then send those again that wait or were given up: `kubectl phoneproof -n NAMESPACE redeliver PROJECT --due --failed`",
 			find:   onReasons(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing),
 		},
 		{

@@ -96,8 +96,12 @@ func (c *redelivery) run(ctx context.Context, name string, ids []string) error {
 		}
 	}
 	if c.lists() {
-		if ids, err = c.findRequests(ctx, source); err != nil {
+		var waiting int
+		if ids, waiting, err = c.findRequests(ctx, source); err != nil {
 			return err
+		}
+		if len(ids) == 0 && waiting > 0 {
+			return c.env.Print("No event was given up. Waiting for their next attempt: %d, which --due sends now.", waiting)
 		}
 		if len(ids) == 0 {
 			return c.env.Print("There is no such event.")
@@ -121,23 +125,23 @@ func (c *redelivery) run(ctx context.Context, name string, ids []string) error {
 	return nil
 }
 
-// findRequests returns the ids of the requests whose event was given up or waits, as the flags say, oldest first.
-func (c *redelivery) findRequests(ctx context.Context, source requestSource) ([]string, error) {
+// findRequests returns the ids of the requests whose event was given up or waits, as the flags say, oldest first, and how many wait.
+func (c *redelivery) findRequests(ctx context.Context, source requestSource) (ids []string, waiting int, err error) {
 	list, err := source.List(ctx, Query{}, searchedEvents)
 	if err != nil {
-		return nil, fmt.Errorf("find events: %w", err)
+		return nil, 0, fmt.Errorf("find events: %w", err)
 	}
-	var ids []string
 	for _, request := range slices.Backward(list) {
 		d := request.Delivery
-		switch {
-		case d == nil:
-		case c.failed && d.State == deliveryExhausted,
-			c.due && d.State == deliveryWaiting && request.Status != statusPending && d.NextAttemptAt.After(time.Now()):
+		waits := d != nil && d.State == deliveryWaiting && request.Status != statusPending && d.NextAttemptAt.After(time.Now())
+		if waits {
+			waiting++
+		}
+		if c.due && waits || c.failed && d != nil && d.State == deliveryExhausted {
 			ids = append(ids, request.RequestID)
 		}
 	}
-	return ids, nil
+	return ids, waiting, nil
 }
 
 // sender makes the event of a request due. It reports whether that was granted, and in words what became of it.
