@@ -50,8 +50,8 @@ func operatorChecks() []check {
 			},
 		},
 		{
-			name: "CRDsOlder", problem: "the CRDs are older than this version, so the API server drops fields without a word",
-			remedy: "apply those of the operator's version: `kubectl apply --server-side -k config/crd`",
+			name: "CRDsOlder", problem: "the CRDs are missing, or older than this version, so the API server drops fields without a word",
+			remedy: "have `helm upgrade`, with the values of the release, install those of its version (`crds.enabled`); without Helm `kubectl apply --server-side -k config/crd`",
 			find: func(f *Facts) []evidence {
 				missing := f.MissingFields.Value
 				if len(missing) == 0 {

@@ -84,7 +84,7 @@ func NewExaminer(config *rest.Config, o Options) (*Examiner, error) {
 }
 
 // errNoKind is the error of a cluster without the CRDs.
-var errNoKind = errors.New("the cluster has no VerificationProjects: install the CRDs with `kubectl apply --server-side -k config/crd`")
+var errNoKind = errors.New("the cluster has no VerificationProjects: install the CRDs with the chart, or with `kubectl apply --server-side -k config/crd`")
 
 // unlistedError is why projects may not be listed.
 type unlistedError string
