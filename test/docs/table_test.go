@@ -29,6 +29,7 @@ var rules = []rule{
 
 	{"docs/architecture.md", "mermaid", "sequenceDiagram", notRun("a picture")},
 	{"docs/architecture.md", "mermaid", "stateDiagram", notRun("a picture")},
+	{"docs/architecture.md", "mermaid", "flowchart", notRun("a picture")},
 
 	{"docs/channels.md", "text", "Ada's Books asks", sessionMessage},
 	{"docs/channels.md", "sh", "# the hex HMAC-SHA256", verifyTokenBlock},
