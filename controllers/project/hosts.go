@@ -99,7 +99,7 @@ func (h *hosts) requestHosts(
 	var others []exposure
 	for _, host := range request.hosts {
 		rivals, err := listExposures(ctx, reader, routes, host)
-		if err == nil && !slices.Contains(request.present, host) { // a project that has a host keeps it, whoever was given it too
+		if err == nil && !slices.Contains(request.present, host) { // a project that has a host keeps it, also if another was given it
 			rivals, err = h.addGiven(ctx, reader, host, rivals)
 		}
 		if err != nil {

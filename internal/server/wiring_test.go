@@ -174,12 +174,12 @@ func TestClaimLoop_startsAfterTheDatabase(t *testing.T) {
 		for _, part := range []manager.Runnable{startWhenReady(source, store), claims} {
 			go func() { _ = part.Start(t.Context()) }()
 		}
-		time.Sleep(time.Hour) // of the bubble
+		<-time.After(time.Hour)
 		w.Expect(errs).NotTo(Receive())
 		close(source.first)
 		synctest.Wait()
 		w.Expect(errs).To(Receive(ContainSubstring(`"the database does not serve" "error"="there is no connection URI`)))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		w.Expect(errs).To(Receive(ContainSubstring("failed, will retry")), "the loop runs")
 	})
 }
