@@ -2,7 +2,8 @@ package v1alpha1
 
 // Condition types of a VerificationProject. Ready, Reconciling, Stalled,
 // Available and Shared are the operator's; the others are applied by the lease holder of
-// serve and folded into Ready by the operator while they are current.
+// serve. While they are current, SecretsReady, StorageReady and those of the messengers
+// in use count for Ready.
 const (
 	// ConditionReady is True when the declared API works: pods answer, and every
 	// condition below that applies is True.
