@@ -36,17 +36,19 @@ func (l *Limiter[K]) Take(key K, each Rate, now time.Time) bool {
 	return l.bucketOf(key).Take(each, now)
 }
 
-// TakeBoth takes a token of the key and one of all at now, or neither, and returns the bound that is in the way.
+// TakeBoth takes a token of the key and one of all at now, or neither, and returns the bound that is in the way. A key that is refused
+// is not remembered, so that it takes no place of one that was not.
 func (l *Limiter[K]) TakeBoth(key K, each, all Rate, now time.Time) Bound {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch own := l.bucketOf(key); {
-	case !own.Has(each, now):
+	own := l.findBucket(key)
+	switch {
+	case own != nil && !own.Has(each, now):
 		return BoundOfKey
 	case !l.all.Take(all, now):
 		return BoundOfAll
 	default:
-		own.Take(each, now)
+		l.bucketOf(key).Take(each, now)
 		return BoundOfNone
 	}
 }
@@ -60,8 +62,8 @@ func (l *Limiter[K]) Has(key K, each Rate, now time.Time) bool {
 func (l *Limiter[K]) Tokens(key K, each Rate, now time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if own, known := l.byKey.Get(key); known {
-		return own.(*Bucket).Tokens(each, now) //nolint:forcetypeassert // only buckets are put in
+	if own := l.findBucket(key); own != nil {
+		return own.Tokens(each, now)
 	}
 	return each.Burst
 }
@@ -91,11 +93,19 @@ func (l *Limiter[K]) ReturnBoth(key K, each, all Rate) {
 // Len returns how many keys are remembered.
 func (l *Limiter[K]) Len() int { return l.byKey.Len() }
 
+// findBucket returns the bucket of a key; nil if it is not remembered.
+func (l *Limiter[K]) findBucket(key K) *Bucket {
+	own, _ := l.byKey.Get(key)
+	bucket, _ := own.(*Bucket)
+	return bucket
+}
+
+// bucketOf returns the bucket of a key, which is remembered from then on.
 func (l *Limiter[K]) bucketOf(key K) *Bucket {
-	if own, known := l.byKey.Get(key); known {
-		return own.(*Bucket) //nolint:forcetypeassert // only buckets are put in
+	own := l.findBucket(key)
+	if own == nil {
+		own = &Bucket{}
+		l.byKey.Add(key, own)
 	}
-	own := &Bucket{}
-	l.byKey.Add(key, own)
 	return own
 }

@@ -68,6 +68,8 @@ func TestLimiter_takesOfBothOrNeither(t *testing.T) {
 	l.ReturnBoth("one", each, all)
 	g.Expect(take("one")).To(Equal(tokenbucket.BoundOfNone))
 	g.Expect(take("other")).To(Equal(tokenbucket.BoundOfAll))
+	g.Expect(take("third")).To(Equal(tokenbucket.BoundOfAll))
+	g.Expect(l.Len()).To(Equal(2), "who got nothing takes no place")
 }
 
 // TestLimiter_isBounded has a stranger make up keys without end: the memory stays small, what all share stays used up, and a key in use

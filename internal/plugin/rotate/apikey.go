@@ -152,6 +152,9 @@ func describeWait(p *verifyv1.VerificationProject) string {
 		return "no pod has reported on this spec yet"
 	}
 	for _, c := range p.Status.Conditions {
+		if c.Reason == verifyv1.ReasonRolloutQueued {
+			continue // the project's own changes do not wait for it
+		}
 		rolling := c.Type == verifyv1.ConditionReconciling || c.Type == verifyv1.ConditionStalled
 		if rolling && c.Status == metav1.ConditionTrue || c.Status != metav1.ConditionTrue &&
 			(c.Type == verifyv1.ConditionSecretsReady || c.Reason == verifyv1.ReasonPodsRefused) {

@@ -28,6 +28,7 @@ func TestDescribeWait(t *testing.T) {
 		"never reported":                     {"no pod has reported on this spec yet", 3, nil},
 		"the leader is a former pod":         {"AwaitingRollout: because", 3, []metav1.Condition{condition("SecretsReady", "Unknown", "AwaitingRollout", 3)}},
 		"the leader is a new pod":            {"Progressing: because", 3, []metav1.Condition{read, condition("Reconciling", "True", "Progressing", 3)}},
+		"an upgrade of the operator waits":   {"", 3, []metav1.Condition{read, condition("Reconciling", "True", "RolloutQueued", 3)}},
 		"new pods that do not start":         {"RolloutStuck: because", 3, []metav1.Condition{read, condition("Stalled", "True", "RolloutStuck", 3)}},
 		"former pods beside refused ones":    {"PodsRefused: because", 3, []metav1.Condition{condition("Ready", "False", "PodsRefused", 3), read}},
 		"a Secret that no pod would come by": {"SecretMissing: because", 3, []metav1.Condition{condition("SecretsReady", "False", "SecretMissing", 3)}},
