@@ -201,7 +201,7 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-paused-events-claimed", Promise: "hazards.md F24: deliveries are paused, not exhausted",
-		Symbol: "postgres.sqlDue", Old: "ELSE $4::boolean END", New: "ELSE $4::boolean OR true END",
+		Symbol: "postgres.sqlDue", Old: "AND $4::boolean", New: "AND ($4::boolean OR true)",
 		Suite: "postgres", Test: steppedPostgres + "queue",
 	},
 	{

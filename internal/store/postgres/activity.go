@@ -22,10 +22,10 @@ var sqlActivity = `WITH finished AS (
 		WHERE project = $1 AND work = 3 AND since >= $3::timestamptz AND NOT test ORDER BY since DESC LIMIT $5
 	), undelivered AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, phase, expires_at, verified_at, proven_at, contacts, hints, client_data
-		FROM phoneproof_requests WHERE project = $1 AND work = 2 AND NOT test LIMIT $5
+		FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $5
 	), pending AS (
 		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
-		FROM phoneproof_requests WHERE project = $1 AND work = 1 AND NOT test LIMIT $5
+		FROM phoneproof_requests WHERE project = $1 AND work IN (1, 4) AND NOT test LIMIT $5
 	)
 	SELECT count(*) FILTER (WHERE ` + expiredUncanceled + `),
 			max(coalesce(proven_at, verified_at)), '', '', ''

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,8 +11,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-var _ = Describe("Claims beside many events that wait", func() {
-	It("read them after a repair, and then only at an interval", func(ctx SpecContext) {
+var _ = Describe("Claims beside many events", func() {
+	const few = 60
+	// countReads stores many events whose next attempt is at that time, and returns a function that counts the pages that a claim reads.
+	countReads := func(ctx context.Context, next string) func(verification.Policy) int {
+		GinkgoHelper()
 		uri, _ := inSchema(ctx)
 		s := openStore(ctx, project, uri)
 		conn, err := pgx.Connect(ctx, uri)
@@ -19,19 +23,29 @@ var _ = Describe("Claims beside many events that wait", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(conn.Close(ctx)).To(Succeed()) })
 		_, err = conn.Exec(ctx, manyStored, project, 10_000)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = conn.Exec(ctx, "UPDATE phoneproof_requests SET work = 2, since = now() + interval '1 hour', last_attempt_at = now()")
+		_, err = conn.Exec(ctx, "UPDATE phoneproof_requests SET work = 2, since = "+next+", last_attempt_at = now()")
 		Expect(err).NotTo(HaveOccurred())
 		_, err = conn.Exec(ctx, "VACUUM ANALYZE phoneproof_requests", pgx.QueryExecModeSimpleProtocol)
 		Expect(err).NotTo(HaveOccurred())
-
-		read := func(repaired time.Time) int {
+		return func(policy verification.Policy) int {
 			GinkgoHelper()
-			return blocksRead(ctx, conn, sqlDue, s.dueArguments(verification.Policy{Events: verification.EventsOn, Repaired: repaired}, 100))
+			return blocksRead(ctx, conn, sqlDue, s.dueArguments(policy, 100))
 		}
-		const few = 60
-		repaired := time.Now().Add(-time.Hour)
-		Expect(read(time.Time{})).To(BeNumerically("<", few), "never repaired")
-		Expect(read(repaired)).To(BeNumerically(">", few))
-		Expect(read(repaired)).To(BeNumerically("<", few))
+	}
+
+	It("read those that wait after a repair, and then only at an interval", func(ctx SpecContext) {
+		reads := countReads(ctx, "now() + interval '1 hour'")
+		repaired := verification.Policy{Events: verification.EventsOn, Repaired: time.Now().Add(-time.Hour)}
+		Expect(reads(verification.Policy{Events: verification.EventsOn})).To(BeNumerically("<", few), "never repaired")
+		Expect(reads(repaired)).To(BeNumerically(">", few))
+		Expect(reads(repaired)).To(BeNumerically("<", few))
+	})
+
+	It("read none that is due while events are paused", func(ctx SpecContext) {
+		reads := countReads(ctx, "now() - interval '1 hour'")
+		Expect(reads(verification.Policy{Events: verification.EventsOn})).To(BeNumerically(">", few))
+		for _, test := range []verification.EventPolicy{verification.EventsOff, verification.EventsOn, verification.EventsPaused} {
+			Expect(reads(verification.Policy{Events: verification.EventsPaused, TestEvents: test})).To(BeNumerically("<", few), "test events: %v", test)
+		}
 	})
 })

@@ -131,6 +131,15 @@ var _ = Describe("The database", func() {
 		Expect(old.Read(ctx, creationOf(9).ID)).To(HaveField("Phase", verification.Pending))
 	})
 
+	It("is not ready with the tables of an unreleased version, whose migrations count as done", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		openStore(ctx, project, uri)
+		execStatements(ctx, "ALTER TABLE "+schema+".phoneproof_requests DROP COLUMN test")
+		s := startStore(ctx, project, uri)
+		s.AwaitAttempt(ctx)
+		Expect(s.Ready(ctx)).To(MatchError(ContainSubstring(`column "test" does not exist`)))
+	})
+
 	It("commits concurrent operations together, and one bad row fails alone", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
 		s := openStore(ctx, project, uri)

@@ -255,8 +255,10 @@ func workOf(r *verification.Request) (work int64, since time.Time) {
 	// At the zero time, without events and retention, Next returns when what remains beside an event is due.
 	rest := verification.Next(r, time.Time{}, verification.Policy{}).At
 	switch next := r.Delivery.NextAttemptAt; {
-	case r.Delivery.Wanted() && (r.Phase != verification.Pending || next.Before(rest)):
+	case r.Delivery.Wanted() && r.Phase != verification.Pending && !r.Test:
 		return workDeliver, next
+	case r.Delivery.Wanted() && (r.Phase != verification.Pending || next.Before(rest)):
+		return workDeliverFew, next
 	case r.Phase == verification.Pending:
 		return workExpire, rest
 	default:

@@ -58,11 +58,28 @@ func findStatement(also string) string {
 		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
+// extraAttempts returns the part of sqlDue for extra attempts of events that wait, as Policy.attemptAt has them. They come after all that
+// is due, so that what a repaired receiver missed does not delay what is new. Without $11 nothing is read.
+func extraAttempts(work string) string {
+	return `UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = ` + work + ` AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
+				AND NOT test AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp()
+				AND $11 IS NOT NULL
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS extra` + work + `
+		`
+}
+
 // The values of the column work, each with the meaning of the column since.
 const (
 	workExpire  = 1 // since a pending request may be expired, or the outcome of a test number played
 	workDeliver = 2 // since its event is due
 	workDelete  = 3 // since it was finished; it is deleted after its retention
+	// workDeliverFew is the same as workDeliver, of a request that is pending or of a test key. These are few, and some need a step while
+	// events are not sent: every claim reads them, and none the backlog of all others.
+	workDeliverFew = 4
 )
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
@@ -74,7 +91,8 @@ var (
 	sqlCommit   = `COMMIT`
 	sqlRollback = `ROLLBACK`
 
-	sqlReady = `SELECT work FROM phoneproof_requests WHERE project = $1 AND id = '' LIMIT 1`
+	// sqlReady reads the column that tables of unreleased versions lack.
+	sqlReady = `SELECT test FROM phoneproof_requests WHERE project = $1 AND id = '' LIMIT 1`
 
 	sqlRead = `SELECT ` + requestColumns("r.") + `, clock_timestamp() FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
 			SELECT ` + requestColumns("") + ` FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
@@ -87,7 +105,7 @@ var (
 	// sqlStored counts each kind of work in its range of the index, up to a limit.
 	sqlStored = `SELECT
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (2, 4) LIMIT $2) AS undelivered),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
 	sqlList              = listStatement(ofLiveKeys)
@@ -195,8 +213,7 @@ var (
 		WHERE project = $1 AND number = ANY ($2::text[]) AND until <= statement_timestamp()`
 
 	// sqlDue locks the claimable requests of each kind of work, and returns the longest overdue of all. A request whose event is not sent
-	// is claimed when it lapses, or when its event is given up. Extra attempts, as Policy.attemptAt has them, come after all that is due,
-	// so that what a repaired receiver missed does not delay what is new; without $11 none is read.
+	// is claimed when it lapses, or when its event is given up. While no events are sent, $4 keeps their backlog from being read.
 	sqlDue = `SELECT id FROM (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
@@ -207,29 +224,27 @@ var (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 2 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND (CASE WHEN test THEN $9::boolean ELSE $4::boolean END
-					OR phase = 'PENDING' AND expires_at + CASE WHEN proven_at > expires_at - $8::interval THEN $8::interval ELSE '0' END
-						<= statement_timestamp() - CASE WHEN test THEN '0' ELSE $7::interval END
-					OR phase <> 'PENDING' AND test AND $10::boolean
-						AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval)
+				AND $4::boolean
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS undelivered
 		UNION ALL
 		SELECT id, due_at FROM (
-			SELECT id, coalesce(verified_at, expires_at) + $6::interval AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 2 AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
-				AND leased_until <= statement_timestamp() AND phase <> 'PENDING' AND NOT test AND $5::boolean
-			ORDER BY coalesce(verified_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS abandoned
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 4 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND (CASE WHEN test THEN $9::boolean ELSE $4::boolean END
+					OR phase = 'PENDING' AND expires_at + CASE WHEN proven_at > expires_at - $8::interval THEN $8::interval ELSE '0' END
+						<= statement_timestamp() - CASE WHEN test THEN '0' ELSE $7::interval END
+					OR phase <> 'PENDING' AND $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval)
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS few
 		UNION ALL
 		SELECT id, due_at FROM (
-			SELECT id, since AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 2 AND since > statement_timestamp() + $12::interval AND leased_until <= statement_timestamp()
-				AND NOT test AND last_attempt_at < $11::timestamptz AND coalesce(extra_from, $11) <= statement_timestamp()
-				AND $11 IS NOT NULL
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS extra
-		UNION ALL
+			SELECT id, coalesce(verified_at, expires_at) + $6::interval AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 2 AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
+				AND leased_until <= statement_timestamp() AND $5::boolean
+			ORDER BY coalesce(verified_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS abandoned
+		` + extraAttempts("2") + extraAttempts("4") + `UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval

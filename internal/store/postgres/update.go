@@ -71,7 +71,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	if work, since := workOf(&c.after); work == workDeliver && !since.After(c.before.readAt) {
+	if _, since := workOf(&c.after); c.after.Delivery.Wanted() && !since.After(c.before.readAt) {
 		s.notifyWorker()
 	}
 }
