@@ -95,7 +95,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	}
 	done.rolled = rolls && isDeploymentApplied(result, done.deployment.Name)
 	if queues && hold == 0 && !done.rolled && err == nil { // after an error it is tried again
-		c.turns.giveBack(done.deployment.UID)
+		c.turns.giveBack(done.deployment)
 	}
 	if restored := restoredChildren(result, decided.opened); isSteady(seen.project) && len(restored) > 0 {
 		c.pace.recordCorrection(seen.project, c.Clock.Now())

@@ -1,8 +1,11 @@
 package project
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -173,8 +177,11 @@ var _ = Describe("An upgrade of the operator", func() {
 })
 
 var _ = Describe("Projects that wait for a turn", func() {
+	const latest = "ghcr.io/phoneproof/phoneproof:2.0.0"
 	// upgrade starts an operator with another image, after its projects had their pods.
-	upgrade := func(ctx context.Context, image string, projects, limit int) (*steppedOperator, []*verifyv1.VerificationProject) {
+	upgrade := func(
+		ctx context.Context, as *rest.Config, image string, projects, limit int,
+	) (*steppedOperator, []*verifyv1.VerificationProject) {
 		GinkgoHelper()
 		namespace := newNamespace(ctx)
 		o := usual()
@@ -188,7 +195,7 @@ var _ = Describe("Projects that wait for a turn", func() {
 		settle(ctx)
 		former.stop()
 		o.Render.Image = image
-		latter := startSteppedOperator(ctx, operator, o, namespace)
+		latter := startSteppedOperator(ctx, as, o, namespace)
 		settle(ctx)
 		return latter, all
 	}
@@ -205,7 +212,7 @@ var _ = Describe("Projects that wait for a turn", func() {
 	// Attacks projects that each look for a turn at their own pace: the work of an operator at rest would grow with their number.
 	It("ask one after the other, and get the turns of rollouts that take too long", func(ctx SpecContext) {
 		const projects, limit = 6, 2
-		op, all := upgrade(ctx, "ghcr.io/phoneproof/phoneproof:2.0.0", projects, limit)
+		op, all := upgrade(ctx, operator, latest, projects, limit)
 		queued := func() int { return countReason(ctx, all, verifyv1.ConditionReconciling, verifyv1.ReasonRolloutQueued) }
 		Expect(queued()).To(Equal(projects - limit))
 		reconciled, written := op.reconciled, op.written()
@@ -223,8 +230,41 @@ var _ = Describe("Projects that wait for a turn", func() {
 	It("get a turn that another project could not use", func(ctx SpecContext) {
 		const projects = 4
 		const refused = ""
-		_, all := upgrade(ctx, refused, projects, 1)
+		_, all := upgrade(ctx, operator, refused, projects, 1)
 		Expect(countReason(ctx, all, verifyv1.ConditionStalled, verifyv1.ReasonChildRejected)).To(Equal(projects))
+	})
+
+	// Attacks a rollout that never gives what is wanted: each look at it would end its turn.
+	It("wait for rollouts in progress, also if the cluster's admission rewrites images", func(ctx SpecContext) {
+		const projects, mirrored = 3, "mirror.example/phoneproof:2.0.0"
+		as := rest.CopyConfig(operator)
+		as.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if request.Body != nil {
+					body, err := io.ReadAll(request.Body)
+					if err != nil {
+						return nil, err
+					}
+					body = bytes.ReplaceAll(body, []byte(latest), []byte(mirrored))
+					request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				}
+				return next.RoundTrip(request)
+			})
+		})
+		_, all := upgrade(ctx, as, latest, projects, 1)
+		rolled := func() (n int) {
+			for _, project := range all {
+				if imageOf(ctx, project) == mirrored {
+					n++
+				}
+			}
+			return n
+		}
+		for n := range projects {
+			elapse(ctx, askDelay+projects*askInterval)
+			Expect(rolled()).To(Equal(n + 1))
+			finishRollouts(ctx, all[0].Namespace)
+		}
 	})
 })
 

@@ -210,7 +210,7 @@ var lockedWork = map[string]func(context.Context, *crowd) error{
 	},
 	"turn": func(ctx context.Context, c *crowd) error {
 		_, err := c.turns.takeTurn(ctx, c.reader, c.rolling, c.MaxUnreadyRollouts, time.Now())
-		c.turns.giveBack(c.rolling.UID)
+		c.turns.giveBack(c.rolling)
 		return err
 	},
 }

@@ -66,11 +66,14 @@ func (t *turns) takeTurn(
 	return 0, nil
 }
 
-// giveBack returns an unused turn.
-func (t *turns) giveBack(own types.UID) {
+// giveBack returns an unused turn. One whose Deployment has changed since is used, although admission that rewrites the pods can make
+// every later apply seem without effect; dropEnded drops it.
+func (t *turns) giveBack(own *appsv1.Deployment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.given, own)
+	if t.given[own.UID].generation == own.Generation {
+		delete(t.given, own.UID)
+	}
 }
 
 // adoptRollouts gives a turn to each Deployment that gets new pods already, and each namespace its share: as many turns as the

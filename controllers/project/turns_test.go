@@ -85,12 +85,15 @@ func TestTurns_end(t *testing.T) {
 
 	r.expect(t, c, false, "the cache does not show the rollout that begins")
 	r.all[b].Generation++
-	r.expect(t, c, false, "it is in progress")
+	r.giveBack(r.all[b])
+	r.expect(t, c, false, "it is in progress, so it is not given back")
 	r.all[b].Status.ObservedGeneration++
 	r.expect(t, c, true, "it is complete")
-	r.giveBack(r.all[c].UID)
+	r.giveBack(r.all[c])
 	r.all[other].Generation++
-	r.expect(t, d, true, "a turn was given back, and a project's own change takes none")
+	r.expect(t, other, true, "to apply what changes nothing, while its project's own change rolls")
+	r.giveBack(r.all[other])
+	r.expect(t, d, true, "turns were given back, and a project's own change takes none")
 	r.reader.removeKind(&appsv1.Deployment{})
 	r.expect(t, c, true, "a deleted Deployment has none")
 }
