@@ -15,8 +15,8 @@ const (
 	// maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but repeated edits of a project would
 	// renew that time.
 	maxRolloutTime = 10 * time.Minute
-	// askDelay is how long a project without a turn waits at least before it asks again, and askInterval the time between two that
-	// ask, so waiting costs the same however many wait.
+	// askDelay is how long a project without a turn waits at least before it asks again, and askInterval the time between two of one
+	// namespace that ask, so waiting costs a namespace the same however many of its projects wait, and none waits behind another's.
 	askDelay, askInterval = 10 * time.Second, time.Second
 )
 
@@ -36,9 +36,9 @@ type turns struct {
 	given map[types.UID]turn
 	// share is how many turns the Deployments of one namespace may have.
 	share int
-	// places are when each waiting Deployment asks again, and last is when the last of them does.
+	// places are when each waiting Deployment asks again, and last is when the last one of each namespace does.
 	places map[types.UID]time.Time
-	last   time.Time
+	last   map[string]time.Time
 }
 
 // takeTurn takes a turn for a Deployment. If there is none, it returns how long to wait before asking again.
@@ -59,7 +59,7 @@ func (t *turns) takeTurn(
 		return 0, nil
 	}
 	if !t.isTurnFree(own.Namespace, limit) {
-		return t.findPlace(own.UID, now).Sub(now), nil
+		return t.findPlace(own, now).Sub(now), nil
 	}
 	delete(t.places, own.UID)
 	t.given[own.UID] = turn{client.ObjectKeyFromObject(own), own.Generation, now}
@@ -84,7 +84,7 @@ func (t *turns) adoptRollouts(ctx context.Context, reader client.Reader, limit i
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
-	t.given, t.places = map[types.UID]turn{}, map[types.UID]time.Time{}
+	t.given, t.places, t.last = map[types.UID]turn{}, map[types.UID]time.Time{}, map[string]time.Time{}
 	namespaces := map[string]bool{}
 	for i := range all.Items {
 		d := &all.Items[i]
@@ -134,14 +134,14 @@ func (t *turns) isTurnFree(namespace string, limit int) bool {
 
 // findPlace returns when a Deployment asks again. It keeps its place if it asks before that, so that frequent events of one project
 // do not delay the others.
-func (t *turns) findPlace(own types.UID, now time.Time) time.Time {
-	if place := t.places[own]; place.After(now) {
+func (t *turns) findPlace(own *appsv1.Deployment, now time.Time) time.Time {
+	if place := t.places[own.UID]; place.After(now) {
 		return place
 	}
-	place := t.last.Add(askInterval)
+	place := t.last[own.Namespace].Add(askInterval)
 	if soonest := now.Add(askDelay); place.Before(soonest) {
 		place = soonest
 	}
-	t.places[own], t.last = place, place
+	t.places[own.UID], t.last[own.Namespace] = place, place
 	return place
 }

@@ -99,21 +99,30 @@ func TestTurns_end(t *testing.T) {
 }
 
 func TestTurns_places(t *testing.T) {
-	now := time.Now()
-	turns := turns{places: map[types.UID]time.Time{}}
-	expect := func(uid types.UID, want time.Duration) {
-		t.Helper()
-		if got := turns.findPlace(uid, now).Sub(now); got != want {
-			t.Errorf("%s asks again after %s, want %s", uid, got, want)
+	turns := turns{places: map[types.UID]time.Time{}, last: map[string]time.Time{}}
+	now := time.Unix(1_800_000_000, 0)
+	for _, step := range []struct {
+		after     time.Duration // the step before
+		namespace string
+		project   types.UID
+		want      time.Duration
+		why       string
+	}{
+		{0, "shop", "a", askDelay, "the first one"},
+		{0, "shop", "b", askDelay + askInterval, "the next one"},
+		{0, "shop", "a", askDelay, "an event of its own delays neither it nor the others"},
+		{0, "shop", "c", askDelay + 2*askInterval, "the third one"},
+		{0, "bank", "d", askDelay, "another namespace waits behind none of these"},
+		{0, "bank", "e", askDelay + askInterval, "but behind its own"},
+		{askDelay, "shop", "a", askDelay, "it has asked, and waits again"},
+		{0, "shop", "b", askInterval, "its place is kept"},
+		{0, "bank", "d", askDelay, "so has this one"},
+		{time.Hour, "shop", "b", askDelay, "all have asked long ago"},
+	} {
+		now = now.Add(step.after)
+		own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: step.namespace, UID: step.project}}
+		if got := turns.findPlace(own, now).Sub(now); got != step.want {
+			t.Errorf("%s in %s asks again after %s, want %s: %s", step.project, step.namespace, got, step.want, step.why)
 		}
 	}
-	expect("a", askDelay)
-	expect("b", askDelay+askInterval)
-	expect("a", askDelay) // an event of its own delays neither it nor the others
-	expect("c", askDelay+2*askInterval)
-	now = now.Add(askDelay)
-	expect("a", askDelay)
-	expect("b", askInterval)
-	now = now.Add(time.Hour)
-	expect("b", askDelay)
 }
