@@ -22,7 +22,7 @@ const (
 	afterConflict = time.Minute
 	// afterRejection: the cause of a rejection, such as a quota or a policy, may change.
 	afterRejection = 10 * time.Minute
-	// afterHeld: a project that gives up a host requeues no other.
+	// afterHeld: a project that gives up a host requeues no other, whether it held or shared it.
 	afterHeld = time.Minute
 )
 
@@ -41,6 +41,9 @@ func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d dec
 		done.err = c.removeDenied(ctx, seen)
 	}
 	done.shared = describeShared(seen.accounts, done.sharedHosts)
+	if len(done.sharedHosts) > 0 {
+		done.again = findSooner(done.again, afterHeld)
+	}
 	if done.blocker == nil && done.err != nil {
 		done.blocker = unfinishedBlocker(done.err, isSteady(seen.project))
 	}

@@ -208,6 +208,22 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		expectReady(ctx, shop)
 	})
 
+	It("is told of a shared Ingress without a host until the other project is gone", func(ctx SpecContext) {
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		startSteppedOperator(ctx, operator, usual(), evil.namespace, victim.namespace)
+		exposed := func(s *spec) {
+			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = "http://192.0.2.1", &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
+		}
+		other := evil.create(ctx, "other", exposed)
+		makeReady(ctx, other)
+		shop := victim.create(ctx, "shop", exposed)
+		makeReady(ctx, shop)
+		expectCondition(ctx, shop, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonHostShared)
+		Expect(evil.Delete(ctx, other)).To(Succeed())
+		elapse(ctx, 2*afterHeld)
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
+	})
+
 	It("loses its pods and hosts by the administrator's grant to another namespace", func(ctx SpecContext) {
 		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
 		first := startSteppedOperator(ctx, operator, usual())
