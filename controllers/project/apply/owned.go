@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -43,6 +45,9 @@ func extractOwned(child client.Object) (*unstructured.Unstructured, error) {
 	u.SetGroupVersionKind(child.GetObjectKind().GroupVersionKind())
 	u.SetName(child.GetName())
 	u.SetNamespace(child.GetNamespace())
+	// The deduced schema extracts lists whole, with the references of others; only ours is a controller's.
+	isForeign := func(owner metav1.OwnerReference) bool { return !ptr.Deref(owner.Controller, false) }
+	u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), isForeign))
 	return u, nil
 }
 

@@ -56,6 +56,19 @@ var _ = Describe("A steady project", func() {
 		Expect(d.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
 	})
 
+	It("writes nothing after a foreign owner was added", func(ctx SpecContext) {
+		w := newAppliedProject(ctx, everything())
+		w.applyAll(ctx)
+		for _, child := range render.Project(w.project, w.options).List() {
+			object := asUnstructured(child)
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+			object.SetOwnerReferences(append(object.GetOwnerReferences(), owner("Shop", rendertest.UID+"x", false)))
+			Expect(admin.Update(ctx, object)).To(Succeed())
+		}
+		_, writes := w.apply(ctx)
+		Expect(writes).To(BeZero(), "%v", w.writes.all())
+	})
+
 	It("is not corrected for ever if the cluster's admission changes it", func(ctx SpecContext) {
 		w := newAppliedProject(ctx, smallest())
 		rewriteImages(ctx, w.project.Namespace)
