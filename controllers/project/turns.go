@@ -16,8 +16,8 @@ const (
 	// renew that time.
 	maxRolloutTime = 10 * time.Minute
 	// askDelay is how long a project without a turn waits at least before it asks again, and askInterval the time between two of one
-	// namespace that ask, so waiting costs a namespace the same however many of its projects wait, and none waits behind another's.
-	askDelay, askInterval = 10 * time.Second, time.Second
+	// namespace that ask. It grows with the namespaces above maxAsking, so waiting costs the same however many wait.
+	askDelay, askInterval, maxAsking = 10 * time.Second, time.Second, 10
 )
 
 // turn is the permission for one Deployment to get new pods.
@@ -132,14 +132,21 @@ func (t *turns) isTurnFree(namespace string, limit int) bool {
 	return counts[namespace] < t.share && counted < limit
 }
 
-// findPlace returns when a Deployment asks again. It keeps its place if it asks before that, so that frequent events of one project
-// do not delay the others.
+// findPlace returns when a Deployment asks again: after the others of its namespace, however many wait in another. It keeps its place
+// if it asks before that, so that frequent events of one project do not delay the others.
 func (t *turns) findPlace(own *appsv1.Deployment, now time.Time) time.Time {
 	if place := t.places[own.UID]; place.After(now) {
 		return place
 	}
-	place := t.last[own.Namespace].Add(askInterval)
-	if soonest := now.Add(askDelay); place.Before(soonest) {
+	asking := 0 // namespaces
+	for _, last := range t.last {
+		if last.After(now) {
+			asking++
+		}
+	}
+	interval := askInterval * time.Duration(max(asking, maxAsking)) / maxAsking
+	place := t.last[own.Namespace].Add(interval)
+	if soonest := now.Add(max(askDelay, interval)); place.Before(soonest) {
 		place = soonest
 	}
 	t.places[own.UID], t.last[own.Namespace] = place, place

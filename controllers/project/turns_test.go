@@ -2,6 +2,9 @@ package project
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -124,5 +127,37 @@ func TestTurns_places(t *testing.T) {
 		if got := turns.findPlace(own, now).Sub(now); got != step.want {
 			t.Errorf("%s in %s asks again after %s, want %s: %s", step.project, step.namespace, got, step.want, step.why)
 		}
+	}
+}
+
+// Attacks waiting that costs more, or takes unequally long, the more projects of the more namespaces wait.
+func TestTurns_places_many(t *testing.T) {
+	const namespaces, crowd, period = 300, 300, 5 * time.Minute
+	turns := turns{places: map[types.UID]time.Time{}, last: map[string]time.Time{}}
+	var all []*appsv1.Deployment
+	for i := range namespaces + crowd {
+		own := metav1.ObjectMeta{Namespace: fmt.Sprint(min(i, namespaces)), UID: types.UID(fmt.Sprint(i))}
+		all = append(all, &appsv1.Deployment{ObjectMeta: own})
+	}
+	asked := map[string]int{}
+	asks := 0
+	start := time.Unix(1_800_000_000, 0)
+	for now := start; now.Sub(start) < period; now = now.Add(time.Second) {
+		for _, own := range all {
+			if place := turns.places[own.UID]; place.After(now) {
+				continue
+			} else if !place.IsZero() {
+				asks++
+				asked[own.Namespace]++
+			}
+			turns.findPlace(own, now)
+		}
+	}
+	if most := maxAsking * int(period/askInterval); asks > most || asks < most/2 {
+		t.Errorf("they asked %d times in %s, want at most %d", asks, period, most)
+	}
+	counts := slices.Collect(maps.Values(asked))
+	if least, most := slices.Min(counts), slices.Max(counts); len(counts) != namespaces+1 || most > 2*least {
+		t.Errorf("%d namespaces asked %d to %d times each", len(counts), least, most)
 	}
 }
