@@ -208,7 +208,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		expectReady(ctx, shop)
 	})
 
-	It("is told of a shared Ingress without a host until the other project is gone", func(ctx SpecContext) {
+	It("reports a shared Ingress without a host until the other project is gone", func(ctx SpecContext) {
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		startSteppedOperator(ctx, operator, usual(), evil.namespace, victim.namespace)
 		exposed := func(s *spec) {

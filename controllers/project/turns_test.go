@@ -2,9 +2,9 @@ package project
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -136,7 +136,7 @@ func TestTurns_places_many(t *testing.T) {
 	turns := turns{places: map[types.UID]time.Time{}, last: map[string]time.Time{}}
 	var all []*appsv1.Deployment
 	for i := range namespaces + crowd {
-		own := metav1.ObjectMeta{Namespace: fmt.Sprint(min(i, namespaces)), UID: types.UID(fmt.Sprint(i))}
+		own := metav1.ObjectMeta{Namespace: strconv.Itoa(min(i, namespaces)), UID: types.UID(strconv.Itoa(i))}
 		all = append(all, &appsv1.Deployment{ObjectMeta: own})
 	}
 	asked := map[string]int{}
