@@ -202,6 +202,7 @@ func writeFile(dir, name, value string) {
 // delivery is one event as the receiver received it.
 type delivery struct {
 	at      time.Time
+	from    string // the sender's address
 	id      string
 	body    string
 	headers http.Header
@@ -235,7 +236,7 @@ func (r *receiver) recordDelivery(w http.ResponseWriter, request *http.Request) 
 	if err != nil {
 		return // the sender died in between: nothing was received
 	}
-	got := delivery{at: time.Now(), id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header}
+	got := delivery{at: time.Now(), from: request.RemoteAddr, id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header}
 	r.mu.Lock()
 	r.got = append(r.got, got)
 	answer := r.answer

@@ -9,8 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -64,17 +64,19 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		stopped := s.startOne()
 		Eventually(gate.countHeld).WithContext(ctx).Should(BeNumerically(">=", len(ids)))
 		stopped.freeze()
-		since := time.Now()
+		since, ofStopped := time.Now(), gate.addresses()
 		gate.open() // the receiver's half of the handshakes waits until the holder runs again
 		s.start(ctx, 1)
-		s.awaitDelivered(ctx, ids, 1)
+		Eventually(s.listUndelivered).WithContext(ctx).WithArguments(ids).Should(BeEmpty())
 		states := s.listRequests(ctx)
 		Eventually(time.Since).WithContext(ctx).WithArguments(since).Should(BeNumerically(">", 2*duration))
-		Expect(stopped.isLeading()).To(BeTrue(), "it has not noticed yet")
 
 		stopped.thaw()
-		Eventually(stopped.isLeading).WithContext(ctx).Should(BeFalse())
-		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(ids)), "each event once")
+		// Not its state: on a loaded machine it may lead again before that is read.
+		Eventually(stopped.output).WithContext(ctx).Should(ContainSubstring("no longer leading"))
+		// By the connection: on a loaded machine the other's lease may go stale too, and then it may send an event twice.
+		Consistently(func() []string { return sendersOf(s.receiver.deliveries()) }).WithContext(ctx).WithTimeout(2*time.Second).
+			ShouldNot(ContainElement(BeElementOf(ofStopped)), "an event over a handshake that began before the stop")
 		for id, o := range s.listRequests(ctx) {
 			Expect(o.ResourceVersion).To(Equal(states[id].ResourceVersion), "nothing was written to %s", id)
 		}
@@ -85,13 +87,30 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 type gatedListener struct {
 	net.Listener
 
-	count  atomic.Int64
-	first  time.Time // of the first connection; read it only when there is one
-	opened chan struct{}
-	open   func()
+	mu      sync.Mutex
+	senders []string  // the address of each connection's other end
+	first   time.Time // of the first connection; read it only when there is one
+	opened  chan struct{}
+	open    func()
 }
 
-func (d *gatedListener) countHeld() int64 { return d.count.Load() }
+func (d *gatedListener) countHeld() int { return len(d.addresses()) }
+
+// addresses returns the senders' addresses of the connections so far.
+func (d *gatedListener) addresses() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.senders)
+}
+
+// sendersOf returns the address that each delivery came from.
+func sendersOf(deliveries []delivery) []string {
+	senders := make([]string, len(deliveries))
+	for i, d := range deliveries {
+		senders[i] = d.from
+	}
+	return senders
+}
 
 // Accept accepts a connection, whose first reader then waits.
 func (d *gatedListener) Accept() (net.Conn, error) {
@@ -99,10 +118,12 @@ func (d *gatedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.count.Load() == 0 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.senders) == 0 {
 		d.first = time.Now()
 	}
-	d.count.Add(1)
+	d.senders = append(d.senders, conn.RemoteAddr().String())
 	return &keptConn{Conn: conn, opened: d.opened}, nil
 }
 
