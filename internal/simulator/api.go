@@ -15,7 +15,6 @@ type api struct {
 	telegram *telegram
 	receiver *receiver
 	backend  *Backend
-	attacker *attacker
 }
 
 // routeUsers serves what users do. docs/simulator.md describes it.
@@ -36,10 +35,6 @@ func (a *api) routeUsers(mux *http.ServeMux) {
 	mux.HandleFunc("POST /sim/users/{user}/send", a.sendText)
 	mux.HandleFunc("POST /sim/users/{user}/share-contact", a.shareContact)
 	mux.HandleFunc("POST /sim/users/{user}/tap", a.tapButton)
-	mux.HandleFunc("POST /sim/users/{user}/attack/{attack}", a.attackAs)
-	mux.HandleFunc("GET /sim/attacks", func(w http.ResponseWriter, _ *http.Request) {
-		answerJSON(w, http.StatusOK, map[string]any{"attacks": Attacks()})
-	})
 }
 
 // answerLocked answers what get returns with the lock held.
@@ -90,9 +85,10 @@ type action struct {
 	Link  string `json:"link"`
 	Chat  string `json:"chat"`
 	Text  string `json:"text"`
-	Phone string `json:"phone"`
 	Title string `json:"title"`
 	Wait  string `json:"wait"`
+	// Forwarded is true for a text that is forwarded.
+	Forwarded bool `json:"forwarded"`
 }
 
 // runAction reads a wish and does it, with the lock held.
@@ -145,7 +141,7 @@ func (a *api) sendText(w http.ResponseWriter, r *http.Request) {
 		if f != nil {
 			return nil, f
 		}
-		l, f := a.phones.deliverText(u, c, in.Text)
+		l, f := a.phones.deliverText(u, c, in.Text, in.Forwarded)
 		if f != nil {
 			return nil, f
 		}
@@ -202,20 +198,6 @@ func (a *api) pressNow(ref string, in action, do func(*user, *chat, action) (*li
 		return nil, f
 	}
 	return map[string]any{"chat": c.ID, "message": *l}, nil
-}
-
-func (a *api) attackAs(w http.ResponseWriter, r *http.Request) {
-	var in action
-	if f := decodeBody(w, r, &in); f != nil {
-		answerFailure(w, f)
-		return
-	}
-	shots, f := a.attacker.runAttack(r.Context(), r.PathValue("user"), r.PathValue("attack"), in.Link, in.Phone)
-	if f != nil {
-		answerFailure(w, f)
-		return
-	}
-	answerJSON(w, http.StatusOK, map[string]any{"attack": r.PathValue("attack"), "deliveries": shots})
 }
 
 // waitOf reads how long to wait: nothing if it is empty.
@@ -333,13 +315,8 @@ func (a *api) resetState() {
 	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
 	a.requests = nil
 	a.sent = ledger{}
-	// The next users have the ids of these, and none of their messages.
 	for _, b := range a.telegram.bots {
 		b.pending = nil
-		clear(b.captured)
-	}
-	for _, b := range a.whatsApp.businesses {
-		b.forgetWebhooks()
 	}
 	a.phones.lastUser = 0
 	a.phones.addFirstUsers()

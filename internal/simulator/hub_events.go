@@ -10,13 +10,12 @@ type event struct {
 	Seq int64     `json:"seq"`
 	At  time.Time `json:"at"`
 	// Type is user, account, message (a user wrote), reply (an account wrote), delivery (a webhook of a platform was posted),
-	// received (the receiver got an event), attack, request (one began at the API) or reset.
+	// received (the receiver got an event), request (one began at the API) or reset.
 	Type     string `json:"type"`
 	User     string `json:"user,omitempty"`
 	Chat     string `json:"chat,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Account  string `json:"account,omitempty"`
-	Attack   string `json:"attack,omitempty"`
 	// Status is that of HTTP: what the server answered, or what the receiver did.
 	Status int `json:"status,omitempty"`
 }

@@ -31,8 +31,6 @@ type delivery struct {
 	// Status is what was answered; 0 with an Error if nothing was.
 	Status int    `json:"status"`
 	Error  string `json:"error,omitempty"`
-	// Attack is what forged it.
-	Attack string `json:"attack,omitempty"`
 	// NextAt is when it is posted again.
 	NextAt *time.Time `json:"nextAt,omitempty"`
 }
@@ -43,7 +41,6 @@ type job struct {
 	header                 http.Header
 	body                   []byte
 	attempt                int
-	attack                 string
 	// finish is called with what came of it, with the lock held. It returns when to post it again; zero for never.
 	finish func(result) time.Time
 }
@@ -91,22 +88,19 @@ func (s *Simulator) takeDueJobs(now time.Time) ([]job, time.Duration) {
 }
 
 // postWebhook posts a webhook and keeps what came of it.
-func (h *hub) postWebhook(ctx context.Context, j job) result {
+func (h *hub) postWebhook(ctx context.Context, j job) {
 	r := h.sendWebhook(ctx, j)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := delivery{
 		Seq: h.seq + 1, At: h.clock.Now().UTC(), Platform: j.platform, Account: j.account, URL: withoutQuery(j.url),
-		Attempt: j.attempt, Bytes: len(j.body), Status: r.status, Error: r.failed, Attack: j.attack,
+		Attempt: j.attempt, Bytes: len(j.body), Status: r.status, Error: r.failed,
 	}
-	if j.finish != nil {
-		if again := j.finish(r); !again.IsZero() {
-			d.NextAt = new(again.UTC())
-		}
+	if again := j.finish(r); !again.IsZero() {
+		d.NextAt = new(again.UTC())
 	}
 	h.deliveries = appendBounded(h.deliveries, d, maxDeliveries)
-	h.publish(event{Type: "delivery", Platform: j.platform, Account: j.account, Status: r.status, Attack: j.attack})
-	return r
+	h.publish(event{Type: "delivery", Platform: j.platform, Account: j.account, Status: r.status})
 }
 
 func (h *hub) sendWebhook(ctx context.Context, j job) result {

@@ -18,7 +18,6 @@ const (
 	maxDeliveries   = 500
 	maxReceived     = 200
 	maxSent         = 1000
-	maxQuestions    = 20 // that a chat remembers
 	// maxSeen is how many ids of events the receiver knows again.
 	maxSeen = 10_000
 

@@ -46,8 +46,6 @@ type user struct {
 	TelegramID int64  `json:"telegramID"`
 
 	chats []*chat // the one opened last is the last
-	// shownTo are the WhatsApp accounts that know the number although it is hidden.
-	shownTo map[*business]bool
 }
 
 var (
@@ -128,9 +126,6 @@ func (u *user) countryCode() string {
 	return region
 }
 
-// showsNumberTo reports whether the business sees the number on WhatsApp.
-func (u *user) showsNumberTo(b *business) bool { return !u.HidesNumber || u.shownTo[b] }
-
 func (u *user) firstName() string { return strings.Fields(u.Name)[0] }
 
 func (u *user) lastName() string {
@@ -176,7 +171,7 @@ func (p *phones) addUser(person Person) (*user, *failure) {
 		}
 	}
 	p.lastUser++
-	u := &user{Person: person, ID: strconv.Itoa(p.lastUser), TelegramID: firstTelegramID + int64(p.lastUser), shownTo: map[*business]bool{}}
+	u := &user{Person: person, ID: strconv.Itoa(p.lastUser), TelegramID: firstTelegramID + int64(p.lastUser)}
 	p.users = append(p.users, u)
 	p.publish(event{Type: "user", User: u.ID})
 	return u, nil

@@ -32,29 +32,14 @@ type chat struct {
 	business *business // one of these
 	bot      *bot
 	wroteAt  time.Time // when the user wrote last
-	numberAt time.Time // when the user wrote last to a WhatsApp account that saw the number
 	lastID   int64     // of Telegram's messages in this chat
 	promptID string    // of Telegram's message that shows the button
 	promptAt time.Time // when that was sent
 	// repliesOnce is true if a bot's keyboard goes when a button of it was tapped.
 	repliesOnce bool
-	// questions are WhatsApp's messages with buttons, the newest last; Replies are the buttons of that one.
-	questions []question
-	unread    []*outbound // messages of a WhatsApp account that the user has not read
-}
-
-// question is a message with buttons.
-type question struct {
-	id      string
-	buttons []replyButton
-}
-
-// noteWritten notes that the user wrote, which lets the account write for a while.
-func (c *chat) noteWritten(u *user, at time.Time) {
-	c.wroteAt = at
-	if c.business != nil && u.showsNumberTo(c.business) {
-		c.numberAt = at
-	}
+	// questionID is of WhatsApp's newest message with buttons, which Replies are.
+	questionID string
+	unread     []*outbound // messages of a WhatsApp account that the user has not read
 }
 
 // line is a message as the phone shows it.
@@ -68,8 +53,6 @@ type line struct {
 	// State of a user's message is sending, delivered, or waiting (it was refused and comes again), failed or undeliverable.
 	State  string `json:"state,omitempty"`
 	Status int    `json:"status,omitempty"`
-	// Attack is what was forged of it.
-	Attack string `json:"attack,omitempty"`
 }
 
 const (
@@ -160,8 +143,8 @@ func unknownAccount(message string) *failure {
 	return &failure{http.StatusNotFound, "unknown_account", "link", message}
 }
 
-// deliverText has the user send a text; the draft if it is empty.
-func (p *phones) deliverText(u *user, c *chat, text string) (*line, *failure) {
+// deliverText has the user send a text, or forward it; the draft if it is empty.
+func (p *phones) deliverText(u *user, c *chat, text string, forwarded bool) (*line, *failure) {
 	if text == "" {
 		text = c.Draft
 	}
@@ -174,12 +157,12 @@ func (p *phones) deliverText(u *user, c *chat, text string) (*line, *failure) {
 	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: text, State: stateSending}
 	if c.bot != nil {
-		p.telegram.writeToBot(u, c, l)
+		p.telegram.writeToBot(u, c, l, forwarded)
 	} else {
-		p.whatsApp.writeToBusiness(u, c, l)
+		p.whatsApp.writeToBusiness(u, c, l, forwarded)
 	}
 	c.Draft = ""
-	c.noteWritten(u, l.At)
+	c.wroteAt = l.At
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
@@ -198,16 +181,15 @@ func (p *phones) deliverTap(u *user, c *chat, title string) (*line, *failure) {
 			c.Replies = nil
 		}
 		draft := c.Draft
-		l, f := p.deliverText(u, c, button.Title)
+		l, f := p.deliverText(u, c, button.Title, false)
 		c.Draft = draft
 		return l, f
 	}
 	c.Replies = nil
 	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: button.Title, State: stateSending}
-	asked := c.questions[len(c.questions)-1]
-	p.whatsApp.queueMessage(u, c, u.newTapValue(c.business, button, asked.id, l.At), l)
-	c.noteWritten(u, l.At)
+	p.whatsApp.queueMessage(c, u.newTapValue(c.business, button, c.questionID, l.At), l)
+	c.wroteAt = l.At
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
@@ -225,7 +207,7 @@ func (p *phones) shareContact(u *user, c *chat) (*line, *failure) {
 	} else {
 		p.whatsApp.shareWithBusiness(u, c, l)
 	}
-	c.noteWritten(u, l.At)
+	c.wroteAt = l.At
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil

@@ -110,7 +110,6 @@ func (b *buffered) send() {
 func (s *Simulator) newHandler(backend *Backend) http.Handler {
 	a := &api{
 		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: backend,
-		attacker: &attacker{hub: s.hub, phones: s.phones, telegram: s.telegram},
 	}
 	mux := http.NewServeMux()
 	a.routeUsers(mux)

@@ -52,7 +52,7 @@ func (tg *telegram) findOrAddBot(username string) (*bot, *failure) {
 	if len(tg.bots) >= maxAccounts {
 		return nil, tooMany(maxAccounts, "bots")
 	}
-	b := &bot{Username: username, id: firstBotID + int64(len(tg.bots)), nextUpdate: firstUpdateID, captured: map[string][]byte{}}
+	b := &bot{Username: username, id: firstBotID + int64(len(tg.bots)), nextUpdate: firstUpdateID}
 	tg.bots = append(tg.bots, b)
 	return b, nil
 }

@@ -50,17 +50,13 @@ type bot struct {
 	pollEnd    string        // why
 	lastError  string
 	lastFailed time.Time
-	// captured is the last update that was taken, of each user: what a thief of it could post again.
-	captured map[string][]byte
 }
 
 // update waits until it is confirmed, or taken by the webhook.
 type update struct {
 	id       int64
-	kind     string
 	chat     string // updates of a chat are posted one after the other
 	body     tgUpdate
-	user     *user
 	line     *line
 	attempt  int
 	due      time.Time
@@ -75,20 +71,18 @@ func (b *bot) asTelegramUser() tgUser {
 	return tgUser{ID: b.id, IsBot: true, FirstName: b.Username, Username: b.Username}
 }
 
-// add queues an update. Those of kinds that the bot does not want are left out, unless they were queued before it said so,
-// which is what force stands for. The lock is held.
-func (tg *telegram) addUpdate(b *bot, kind string, m tgMessage, u *user, l *line, force bool) *update {
-	if !force && b.allowed != nil && !slices.Contains(b.allowed, kind) || len(b.pending) >= maxUpdates {
-		return nil
+// addUpdate queues a message, unless the bot wants none. The lock is held.
+func (tg *telegram) addUpdate(b *bot, m tgMessage, l *line) bool {
+	if b.allowed != nil && !slices.Contains(b.allowed, kindMessage) || len(b.pending) >= maxUpdates {
+		return false
 	}
-	up := &update{
-		id: b.nextUpdate, kind: kind, chat: strconv.FormatInt(m.Chat.ID, 10), user: u, line: l, due: tg.clock.Now(),
-		body: tgUpdate{"update_id": b.nextUpdate, kind: m},
-	}
+	b.pending = append(b.pending, &update{
+		id: b.nextUpdate, chat: strconv.FormatInt(m.Chat.ID, 10), line: l, due: tg.clock.Now(),
+		body: tgUpdate{"update_id": b.nextUpdate, kindMessage: m},
+	})
 	b.nextUpdate++
-	b.pending = append(b.pending, up)
 	tg.wakeWaiters()
-	return up
+	return true
 }
 
 // takeDueUpdatesOf returns the updates of a bot to post now, of each chat one at a time, and how long no other will be. The lock is held.
@@ -111,22 +105,21 @@ func (tg *telegram) takeDueUpdatesOf(b *bot, now time.Time) ([]job, time.Duratio
 		default:
 			up.inFlight = true
 			up.attempt++
-			j := b.newJob(encodePlain(up.body), b.secret)
-			j.attempt = up.attempt
-			j.finish = func(r result) time.Time { return tg.finishUpdate(b, up, r) }
-			jobs = append(jobs, j)
+			jobs = append(jobs, tg.newUpdateJob(b, up))
 		}
 	}
 	return jobs, next
 }
 
-// newJob returns a webhook request with a secret; none if that is empty.
-func (b *bot) newJob(body []byte, secret string) job {
+func (tg *telegram) newUpdateJob(b *bot, up *update) job {
 	h := http.Header{"Content-Type": {"application/json"}}
-	if secret != "" {
-		h.Set(secretHeader, secret)
+	if b.secret != "" {
+		h.Set(secretHeader, b.secret)
 	}
-	return job{platform: onTelegram, account: b.Username, url: b.Webhook, header: h, body: body, attempt: 1}
+	return job{
+		platform: onTelegram, account: b.Username, url: b.Webhook, header: h, body: encodePlain(up.body), attempt: up.attempt,
+		finish: func(r result) time.Time { return tg.finishUpdate(b, up, r) },
+	}
 }
 
 // finishUpdate forgets an update that was taken: by any 2xx. The lock is held.
@@ -154,9 +147,6 @@ func (tg *telegram) finishUpdate(b *bot, up *update, r result) time.Time {
 func (b *bot) removeTaken(up *update, r result) {
 	b.removePending(up)
 	up.line.setState(stateDelivered, r)
-	if up.user != nil && up.line != nil {
-		b.captured[up.user.ID] = encodePlain(up.body)
-	}
 }
 
 func (b *bot) removePending(up *update) {
@@ -175,8 +165,12 @@ func (tg *telegram) endPoll(b *bot, why string) {
 }
 
 // writeToBot sends a text to a bot. The lock is held.
-func (tg *telegram) writeToBot(u *user, c *chat, l *line) {
-	tg.queueMessage(u, c, u.telegramText(c, l.Text, l.At), l)
+func (tg *telegram) writeToBot(u *user, c *chat, l *line, forwarded bool) {
+	m := u.telegramText(c, l.Text, l.At)
+	if forwarded {
+		m.ForwardOrigin = &tgOrigin{"user", *m.From, m.Date}
+	}
+	tg.queueMessage(c, m, l)
 }
 
 // shareWithBot presses the button of request_contact. The lock is held.
@@ -185,12 +179,12 @@ func (tg *telegram) shareWithBot(u *user, c *chat, l *line) {
 	if id, err := strconv.ParseInt(c.promptID, 10, 64); err == nil {
 		m = m.inReplyTo(c.bot, id, c.promptAt.Unix())
 	}
-	tg.queueMessage(u, c, m, l)
+	tg.queueMessage(c, m, l)
 }
 
-func (tg *telegram) queueMessage(u *user, c *chat, m tgMessage, l *line) {
+func (tg *telegram) queueMessage(c *chat, m tgMessage, l *line) {
 	l.ID = strconv.FormatInt(m.ID, 10)
-	if tg.addUpdate(c.bot, kindMessage, m, u, l, false) == nil {
+	if !tg.addUpdate(c.bot, m, l) {
 		l.State = stateNowhere
 	}
 }

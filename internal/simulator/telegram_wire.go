@@ -17,26 +17,21 @@ type (
 	}
 	tgChat struct {
 		ID        int64  `json:"id"`
-		Title     string `json:"title,omitempty"`
 		FirstName string `json:"first_name,omitempty"`
 		LastName  string `json:"last_name,omitempty"`
 		Username  string `json:"username,omitempty"`
 		Type      string `json:"type"`
 	}
 	tgMessage struct {
-		ID                   int64      `json:"message_id"`
-		From                 *tgUser    `json:"from,omitempty"`
-		SenderChat           *tgChat    `json:"sender_chat,omitempty"`
-		BusinessConnectionID string     `json:"business_connection_id,omitempty"`
-		Chat                 tgChat     `json:"chat"`
-		Date                 int64      `json:"date"`
-		EditDate             int64      `json:"edit_date,omitempty"`
-		ForwardOrigin        *tgOrigin  `json:"forward_origin,omitempty"`
-		ViaBot               *tgUser    `json:"via_bot,omitempty"`
-		Text                 string     `json:"text,omitempty"`
-		Entities             []tgEntity `json:"entities,omitempty"`
-		Contact              *tgContact `json:"contact,omitempty"`
-		ReplyTo              *tgMessage `json:"reply_to_message,omitempty"`
+		ID            int64      `json:"message_id"`
+		From          *tgUser    `json:"from,omitempty"`
+		Chat          tgChat     `json:"chat"`
+		Date          int64      `json:"date"`
+		ForwardOrigin *tgOrigin  `json:"forward_origin,omitempty"`
+		Text          string     `json:"text,omitempty"`
+		Entities      []tgEntity `json:"entities,omitempty"`
+		Contact       *tgContact `json:"contact,omitempty"`
+		ReplyTo       *tgMessage `json:"reply_to_message,omitempty"`
 	}
 	tgOrigin struct {
 		Type       string `json:"type"`
@@ -53,19 +48,12 @@ type (
 		FirstName string `json:"first_name"`
 		LastName  string `json:"last_name,omitempty"`
 		UserID    int64  `json:"user_id,omitempty"`
-		VCard     string `json:"vcard,omitempty"`
 	}
 	tgUpdate map[string]any
 )
 
-// Kinds of updates.
-const (
-	kindMessage = "message"
-	kindEdited  = "edited_message"
-	kindPost    = "channel_post"
-	// kindBusiness is a message in another user's chat that the bot looks after.
-	kindBusiness = "business_message"
-)
+// kindMessage is the kind of all updates here.
+const kindMessage = "message"
 
 func (u *user) telegramUser() *tgUser {
 	return &tgUser{ID: u.TelegramID, FirstName: u.firstName(), LastName: u.lastName(), Username: u.Username, Language: "en"}

@@ -31,8 +31,12 @@ type WhatsAppAccount struct {
 	Callback string `json:"callback,omitempty"`
 	// BusinessAccountID is that of the WhatsApp Business account. If empty, 10 and the PhoneNumberID make it.
 	BusinessAccountID string `json:"businessAccountID,omitempty"`
-
-	WhatsAppRules
+	// Subscribed is whether the app of the access token is subscribed to the business account; true if never set. No webhook of
+	// a message or a status is posted while it is not.
+	Subscribed *bool `json:"subscribed,omitempty"`
+	// FailWith is the code with which every message fails, such as 131030 for a number that is not in the list of Meta's test number;
+	// 0, as if never set, for none.
+	FailWith *int `json:"failWith,omitempty"`
 }
 
 // whatsApp is the WhatsApp Business Platform: the Graph API and what it knows.
@@ -56,14 +60,11 @@ type business struct {
 	Override     string `json:"override,omitempty"`
 	WABAOverride string `json:"businessAccountOverride,omitempty"`
 	App          string `json:"callback,omitempty"`
-
-	WhatsAppRules // all of them are set
+	Subscribed   bool   `json:"subscribed"`
+	FailWith     int    `json:"failWith"`
 
 	appSecret string // set by hand
 	token     string // presented last
-	// captured is the last webhook that was taken, of each user, and taps the last tap on a button: what a thief of them could
-	// post again.
-	captured, taps map[string][]byte
 }
 
 func (b *business) title() string {
@@ -103,9 +104,8 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return badRequest("name", "at most 128 characters")
 	case a.BusinessAccountID != "" && !phoneNumberID.MatchString(a.BusinessAccountID):
 		return badRequest("businessAccountID", "want digits")
-	}
-	if f := a.validateRules(); f != nil {
-		return f
+	case a.FailWith != nil && *a.FailWith < 0:
+		return badRequest("failWith", "want a positive code, or 0 for none")
 	}
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
@@ -117,11 +117,12 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return f
 	}
 	setIfGiven(&b.WABA, a.BusinessAccountID)
-	b.changeRules(a.WhatsAppRules)
 	setIfGiven(&b.Number, strings.TrimPrefix(a.Number, "+"))
 	setIfGiven(&b.Name, a.Name)
 	setIfGiven(&b.appSecret, a.AppSecret)
 	setIfGiven(&b.App, a.Callback)
+	b.Subscribed = *cmp.Or(a.Subscribed, &b.Subscribed)
+	b.FailWith = *cmp.Or(a.FailWith, &b.FailWith)
 	wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
 	return nil
 }
@@ -147,8 +148,7 @@ func (wa *whatsApp) findOrAddBusiness(id string) (*business, *failure) {
 	if len(wa.businesses) >= maxAccounts {
 		return nil, tooMany(maxAccounts, "accounts")
 	}
-	b := &business{ID: id, WABA: wabaPrefix + id, WhatsAppRules: defaultRules()}
-	b.forgetWebhooks()
+	b := &business{ID: id, WABA: wabaPrefix + id, Subscribed: true}
 	wa.businesses = append(wa.businesses, b)
 	return b, nil
 }
@@ -165,9 +165,6 @@ func (wa *whatsApp) findBusinessByWABA(id string) *business {
 	}
 	return nil
 }
-
-// forgetWebhooks forgets what was captured of users.
-func (b *business) forgetWebhooks() { b.captured, b.taps = map[string][]byte{}, map[string][]byte{} }
 
 // presentToken notes the token of a call, which may name the number. The lock is held.
 func (wa *whatsApp) presentToken(b *business, token string) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,89 +17,54 @@ import (
 const (
 	permissionManagement = "whatsapp_business_management"
 	permissionMessaging  = "whatsapp_business_messaging"
-
-	// otherPrefix and the id of a phone number make the id of the other business account that a token may see.
-	otherPrefix = "11"
-	// otherApp is the app that WhatsAppRules.OtherApp subscribes.
-	otherApp = "670843887433847"
 )
 
-// businessAccount is what the id of a business account leads to.
-type businessAccount struct {
-	*business
-
-	// other is true for the account that some tokens see beside that of the phone number.
-	other bool
-}
-
 func (wa *whatsApp) serveBusinessAccount(w http.ResponseWriter, r *http.Request, id, edge, token string) {
-	account, e := wa.findBusinessAccount(r, id, token)
+	b, e := wa.findBusinessAccount(r, id, token)
 	if e != nil {
 		refuseGraph(w, e)
 		return
 	}
 	switch {
 	case edge == phoneNumbers && r.Method == http.MethodGet:
-		wa.listPhoneNumbers(w, r, account)
+		wa.listPhoneNumbers(w, r, b)
 	case edge == subscribedApps && r.Method == http.MethodGet:
-		wa.listSubscribedApps(w, account)
+		wa.listSubscribedApps(w, b)
 	case edge == subscribedApps && r.Method == http.MethodPost:
-		wa.subscribeApp(w, r, account)
+		wa.subscribeApp(w, r, b)
 	case edge == subscribedApps && r.Method == http.MethodDelete:
-		wa.unsubscribeApp(w, account)
+		wa.changeSubscription(w, b, false, "")
 	default:
 		refuseGraph(w, unknownEdge(edge))
 	}
 }
 
-// findBusinessAccount returns the business account of an id, if the token may manage it.
-func (wa *whatsApp) findBusinessAccount(r *http.Request, id, token string) (businessAccount, *graphError) {
+// findBusinessAccount returns the account of the id of its business account.
+func (wa *whatsApp) findBusinessAccount(r *http.Request, id, token string) (*business, *graphError) {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
-	if number, ok := strings.CutPrefix(id, otherPrefix); ok {
-		for _, b := range wa.businesses {
-			if b.ID == number && slices.Contains([]string{TokenTwoTargets, TokenNoAccess}, b.Token) {
-				return businessAccount{b, true}, nil
-			}
-		}
-	}
 	b := wa.findBusinessByWABA(id)
 	if number, ok := strings.CutPrefix(id, wabaPrefix); b == nil && ok && phoneNumberID.MatchString(number) {
 		made, f := wa.findOrAddBusiness(number)
 		if f != nil {
-			return businessAccount{}, oauthError(http.StatusServiceUnavailable, 2, f.message)
+			return nil, oauthError(http.StatusServiceUnavailable, 2, f.message)
 		}
 		if made.WABA == id {
 			b = made
 		}
 	}
 	if b == nil {
-		return businessAccount{}, unknownObject(r.Method, id)
+		return nil, unknownObject(r.Method, id)
 	}
 	wa.presentToken(b, token)
-	switch b.Token {
-	case TokenNoManagement:
-		return businessAccount{}, oauthError(http.StatusForbidden, 10, "(#10) Application does not have permission for this action")
-	case TokenNoAccess:
-		return businessAccount{}, oauthError(http.StatusForbidden, 200, "(#200) Permissions error")
-	default:
-		return businessAccount{b, false}, nil
-	}
+	return b, nil
 }
 
-// listPhoneNumbers answers the phone numbers of a business account.
-func (wa *whatsApp) listPhoneNumbers(w http.ResponseWriter, r *http.Request, account businessAccount) {
+// listPhoneNumbers answers the phone number of a business account.
+func (wa *whatsApp) listPhoneNumbers(w http.ResponseWriter, r *http.Request, b *business) {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
-	b := account.business
-	if account.other {
-		b = &business{ID: "9" + b.ID, Number: "15550783881", Name: "Another number"}
-	}
-	fields := r.URL.Query().Get("fields")
-	if fields == "" {
-		fields = "verified_name,display_phone_number,id,quality_rating"
-	}
-	number, e := b.readFields(fields)
+	number, e := b.readFields(r.URL.Query().Get("fields"))
 	if e != nil {
 		refuseGraph(w, e)
 		return
@@ -111,31 +75,25 @@ func (wa *whatsApp) listPhoneNumbers(w http.ResponseWriter, r *http.Request, acc
 }
 
 // listSubscribedApps answers the apps that get the account's webhooks.
-func (wa *whatsApp) listSubscribedApps(w http.ResponseWriter, account businessAccount) {
+func (wa *whatsApp) listSubscribedApps(w http.ResponseWriter, b *business) {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
 	apps := []any{}
-	if *account.OtherApp && !account.other {
-		apps = append(apps, newSubscribedApp(otherApp, "Another app", ""))
-	}
-	if *account.Subscribed && !account.other {
-		apps = append(apps, newSubscribedApp(account.appID(), account.title(), account.WABAOverride))
+	if b.Subscribed {
+		id := b.appID()
+		app := map[string]any{"whatsapp_business_api_data": map[string]string{
+			"id": id, "name": b.title(), "link": "https://www.facebook.com/games/?app_id=" + id,
+		}}
+		if b.WABAOverride != "" {
+			app["override_callback_uri"] = b.WABAOverride
+		}
+		apps = append(apps, app)
 	}
 	answerJSON(w, http.StatusOK, map[string]any{"data": apps})
 }
 
-func newSubscribedApp(id, name, override string) map[string]any {
-	app := map[string]any{
-		"whatsapp_business_api_data": map[string]string{"id": id, "name": name, "link": "https://www.facebook.com/games/?app_id=" + id},
-	}
-	if override != "" {
-		app["override_callback_uri"] = override
-	}
-	return app
-}
-
 // subscribeApp subscribes the app of the token, whose webhooks go to the override of the call, if it has one.
-func (wa *whatsApp) subscribeApp(w http.ResponseWriter, r *http.Request, account businessAccount) {
+func (wa *whatsApp) subscribeApp(w http.ResponseWriter, r *http.Request, b *business) {
 	var in struct {
 		URL   string `json:"override_callback_uri"`
 		Token string `json:"verify_token"`
@@ -151,21 +109,14 @@ func (wa *whatsApp) subscribeApp(w http.ResponseWriter, r *http.Request, account
 			return
 		}
 	}
-	wa.changeSubscription(w, account, true, in.URL)
+	wa.changeSubscription(w, b, true, in.URL)
 }
 
-func (wa *whatsApp) unsubscribeApp(w http.ResponseWriter, account businessAccount) {
-	wa.changeSubscription(w, account, false, "")
-}
-
-// changeSubscription changes nothing for the account of which nothing is known but its id.
-func (wa *whatsApp) changeSubscription(w http.ResponseWriter, account businessAccount, on bool, override string) {
+func (wa *whatsApp) changeSubscription(w http.ResponseWriter, b *business, on bool, override string) {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
-	if !account.other {
-		account.Subscribed, account.WABAOverride = &on, override
-		wa.publish(event{Type: "account", Platform: onWhatsApp, Account: account.ID})
-	}
+	b.Subscribed, b.WABAOverride = on, override
+	wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
 	answerJSON(w, http.StatusOK, map[string]bool{"success": true})
 }
 
@@ -206,40 +157,22 @@ func (wa *whatsApp) debugToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	account, _ := credentialOf(token)
-	scopes, granular := []string{permissionManagement, permissionMessaging, "public_profile"}, wa.grantsOf(token, account)
-	if granular[0].Scope != permissionManagement {
-		scopes = scopes[1:]
-	}
+	targets := wa.targetsOf(token, account)
 	answerJSON(w, http.StatusOK, map[string]any{"data": map[string]any{
 		"app_id": appIDOf(account), "type": "SYSTEM_USER", "application": "Simulated app", "data_access_expires_at": 0, "expires_at": 0,
-		"is_valid": true, "issued_at": wa.clock.Now().Unix(), "scopes": scopes, "granular_scopes": granular, "user_id": "122100000000000001",
+		"is_valid": true, "issued_at": wa.clock.Now().Unix(), "user_id": "122100000000000001",
+		"scopes":          []string{permissionManagement, permissionMessaging, "public_profile"},
+		"granular_scopes": []granularScope{{permissionManagement, targets}, {permissionMessaging, targets}},
 	}})
 }
 
-// grantsOf returns the permissions of a token for business accounts. An account is known from the first call to its number on.
-func (wa *whatsApp) grantsOf(token, account string) []granularScope {
+// targetsOf returns the business accounts that a token may see. One is known from the first call to its number on.
+func (wa *whatsApp) targetsOf(token, account string) []string {
 	var targets []string
-	management := true
 	for _, b := range wa.businesses {
-		if b.token != token && (b.Number == "" || b.Number != account) {
-			continue
+		if b.token == token || b.Number != "" && b.Number == account {
+			targets = append(targets, b.WABA)
 		}
-		switch b.Token {
-		case TokenNoTargets:
-			continue
-		case TokenNoAccess:
-			targets = append(targets, otherPrefix+b.ID)
-			continue
-		case TokenTwoTargets:
-			targets = append(targets, otherPrefix+b.ID)
-		case TokenNoManagement:
-			management = false
-		}
-		targets = append(targets, b.WABA)
 	}
-	granted := []granularScope{{permissionMessaging, targets}}
-	if management {
-		granted = slices.Insert(granted, 0, granularScope{permissionManagement, targets})
-	}
-	return granted
+	return targets
 }

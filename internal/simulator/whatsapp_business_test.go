@@ -13,9 +13,8 @@ import (
 
 // The business account of the account of the tests, and the app of its token.
 const (
-	waba      = "101234567890"
-	otherWABA = "111234567890"
-	ownApp    = "whatsapp_business_api_data"
+	waba   = "101234567890"
+	ownApp = "whatsapp_business_api_data"
 )
 
 // subscribedApps returns the ids of the apps that are subscribed.
@@ -66,14 +65,9 @@ func TestSubscription_decidesWhetherWebhooksArrive(t *testing.T) {
 		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
 		w.sendMessage(http.StatusOK, newText(adaNumber))
 		w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."), "the user gets messages all the same")
-		w.changeAccount(`{"otherApp": true}`)
-		w.Expect(w.subscribedApps()).To(ConsistOf("670843887433847"))
-		w.writeAs("1")
-		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"), "another app gets the webhooks")
-
+		w.writeAs("1") // which reads that message, unreported
 		w.Expect(w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "")).To(Equal(map[string]any{"success": true}))
-		w.Expect(w.subscribedApps()).To(ConsistOf("670843887433847", app))
-		w.changeAccount(`{"otherApp": false}`)
+		w.Expect(w.subscribedApps()).To(ConsistOf(app))
 		w.writeAs("1")
 		w.Eventually(func() any { return w.line("1")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
 		w.Expect(c.all()).To(HaveLen(before+1), "neither messages nor statuses of before")
@@ -119,65 +113,19 @@ func TestSubscription_mayOverrideTheCallback(t *testing.T) {
 
 func TestBusinessAccount_answersHaveMetasShape(t *testing.T) {
 	w, _ := registered(t)
-	w.changeAccount(`{"otherApp": true, "token": "twoTargets"}`)
+	w.changeAccount(`{"subscribed": false}`)
+	answer := w.callGraph(http.StatusOK, http.MethodGet, waba+"/subscribed_apps", "")
+	w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed_apps_none"))))
+	answer = w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "{}")
+	w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed"))))
 	for path, golden := range map[string]string{
 		waba + "/subscribed_apps":               "subscribed_apps",
-		otherWABA + "/subscribed_apps":          "subscribed_apps_none",
 		waba + "/phone_numbers":                 "phone_numbers",
-		otherWABA + "/phone_numbers":            "phone_numbers",
 		"debug_token?input_token=" + credential: "debug_token",
 		"debug_token?input_token=EAAG":          "debug_token_invalid",
 	} {
 		answer := w.callGraph(http.StatusOK, http.MethodGet, path, "")
 		w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/"+golden))), path)
-	}
-	answer := w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "{}")
-	w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed"))))
-	for kind, golden := range map[string]string{"noManagement": "error_10", "noAccess": "error_200"} {
-		w.changeAccount(`{"token": "` + kind + `"}`)
-		answer := w.callGraph(http.StatusForbidden, http.MethodGet, waba+"/subscribed_apps", "")
-		w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/"+golden))), kind)
-	}
-}
-
-func TestToken_showsWhatItMayDo(t *testing.T) {
-	both := []any{"whatsapp_business_management", "whatsapp_business_messaging", "public_profile"}
-	for kind, test := range map[string]struct {
-		scopes  []any
-		targets any // of each scope
-		code    int // of the error of subscribed_apps; 0 for none
-	}{
-		"full":         {both, []any{waba}, 0},
-		"noTargets":    {both, nil, 0},
-		"twoTargets":   {both, []any{otherWABA, waba}, 0},
-		"noAccess":     {both, []any{otherWABA}, 200},
-		"noManagement": {both[1:], []any{waba}, 10},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			w, _ := registered(t)
-			w.changeAccount(`{"token": "` + kind + `"}`)
-			said := w.debugToken(credential)
-			w.Expect(said).To(And(HaveKeyWithValue("type", "SYSTEM_USER"), HaveKeyWithValue("is_valid", true),
-				HaveKeyWithValue("scopes", test.scopes)))
-			want := map[string]any{"whatsapp_business_management": test.targets, "whatsapp_business_messaging": test.targets}
-			if kind == "noManagement" {
-				delete(want, "whatsapp_business_management")
-			}
-			w.Expect(scopesOf(said)).To(Equal(want))
-			status := http.StatusOK
-			if test.code != 0 {
-				status = http.StatusForbidden
-			}
-			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-				answer := w.callGraph(status, method, waba+"/subscribed_apps", "")
-				if test.code != 0 {
-					w.Expect(answer["error"]).To(And(HaveKeyWithValue("code", BeEquivalentTo(test.code)), HaveKeyWithValue("type", "OAuthException")))
-				}
-			}
-			w.callGraph(status, http.MethodGet, waba+"/phone_numbers", "")
-			w.writeAs("1")
-			w.sendMessage(http.StatusOK, newText(adaNumber)) // sending takes another permission
-		})
 	}
 }
 
@@ -185,6 +133,9 @@ func TestToken_thatIsRotatedBelongsToTheSameApp(t *testing.T) {
 	w, _ := registered(t)
 	first, second := w.debugToken("sim_4915112345670:a"), w.debugToken("sim_4915112345670:b")
 	w.Expect(second["app_id"]).To(Equal(first["app_id"]))
+	both := []any{"whatsapp_business_management", "whatsapp_business_messaging"}
+	w.Expect(second).To(And(HaveKeyWithValue("type", "SYSTEM_USER"), HaveKeyWithValue("is_valid", true),
+		HaveKeyWithValue("scopes", append(both, "public_profile"))))
 	w.Expect(scopesOf(second)).To(Equal(scopesOf(first)))
 	w.Expect(w.debugToken("sim_4915112345671")["app_id"]).NotTo(Equal(first["app_id"]))
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/revoke", `{"credential": "sim_4915112345670:a"}`)
@@ -198,30 +149,15 @@ func TestBusinessAccount_canBeAskedForFirst(t *testing.T) {
 	w.Expect(numbers).To(Equal([]any{map[string]any{"id": "1234567890"}}))
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/accounts", "")["whatsapp"]).To(ConsistOf(Equal(map[string]any{
 		"phoneNumberID": "1234567890", "businessAccountID": waba, "number": "4915112345670",
-		"subscribed": true, "otherApp": false, "token": "full", "billable": true, "category": "service",
-		"windowByBSUIDOnly": false, "numberAfterMessage": false, "sendFailures": "status", "failWith": 0.0,
+		"subscribed": true, "failWith": 0.0,
 	})))
 	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{waba})))
 	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers?fields=color", "")
-	w.callGraph(http.StatusBadRequest, http.MethodGet, otherWABA+"/phone_numbers", "")
 
 	w.changeAccount(`{"businessAccountID": "102290129340398"}`)
 	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers", "")
 	w.callGraph(http.StatusOK, http.MethodGet, "102290129340398/phone_numbers", "")
 	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{"102290129340398"})))
-}
-
-func TestBusinessAccount_ofAnotherChangesNothing(t *testing.T) {
-	w, c := registered(t)
-	w.changeAccount(`{"token": "twoTargets", "subscribed": false}`)
-	w.Expect(w.callGraph(http.StatusOK, http.MethodGet, otherWABA+"/phone_numbers?fields=id", "")["data"]).
-		To(Equal([]any{map[string]any{"id": "91234567890"}}), "not the number of the tests")
-	w.callGraph(http.StatusOK, http.MethodPost, otherWABA+"/subscribed_apps", "")
-	w.Expect(w.subscribedApps()).To(BeEmpty())
-	w.writeAs("1")
-	w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
-	w.callGraph(http.StatusOK, http.MethodDelete, otherWABA+"/subscribed_apps", "")
-	w.Expect(c.all()).To(BeEmpty())
 }
 
 // TestAppSecret_isComparedWithTheAppOfTheToken checks the proof by which Meta finds out that a secret is another app's.

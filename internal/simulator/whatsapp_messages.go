@@ -95,7 +95,7 @@ func (m *outgoing) parseButtons() ([]replyButton, *graphError) {
 	return all, nil
 }
 
-// postMessage takes a message. Whether it can be delivered is answered, or reported by a status later.
+// postMessage takes a message. Whether it can be delivered is reported by a status later.
 func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *business) {
 	var m outgoing
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&m); err != nil {
@@ -112,12 +112,8 @@ func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *busin
 	given := m.To
 	m.To = strings.TrimPrefix(given, "+")
 	u := wa.findRecipient(b, m.To, m.Recipient)
-	c, failed := wa.findOpenChat(b, u, &m)
+	c, failed := wa.findOpenChat(b, u)
 	wa.recordSent(newSentMessage(b, &m, shown, failed))
-	if failed != nil && b.SendFailures == FailByAnswer {
-		refuseGraph(w, failed.asAnswer())
-		return
-	}
 	d := &outbound{business: b, id: newWAMID(), to: m.To, recipient: m.Recipient, opaque: m.Opaque}
 	if u != nil && m.To != "" {
 		d.to = u.WhatsAppID
@@ -144,22 +140,16 @@ func (wa *whatsApp) findRecipient(b *business, digits, userID string) *user {
 
 // findOpenChat returns the chat in which a message is shown, or why it cannot be delivered: a business may write within 24 hours
 // after the user wrote to it. The lock is held.
-func (wa *whatsApp) findOpenChat(b *business, u *user, m *outgoing) (*chat, *waError) {
-	if *b.FailWith != 0 {
-		return nil, newWAError(*b.FailWith, "Message not delivered", "The account fails every message with this code.")
+func (wa *whatsApp) findOpenChat(b *business, u *user) (*chat, *waError) {
+	if b.FailWith != 0 {
+		return nil, newWAError(b.FailWith, "Message not delivered", "The account fails every message with this code.")
 	}
 	if u == nil {
 		return nil, newWAError(131026, "Message undeliverable", "Message Undeliverable.")
 	}
 	c, f := u.findChat(onWhatsApp + ":" + b.Number)
-	if f == nil {
-		opened := c.wroteAt
-		if m.To != "" && *b.WindowByBSUIDOnly {
-			opened = c.numberAt
-		}
-		if !opened.IsZero() && wa.clock.Since(opened) <= serviceWindow {
-			return c, nil
-		}
+	if f == nil && !c.wroteAt.IsZero() && wa.clock.Since(c.wroteAt) <= serviceWindow {
+		return c, nil
 	}
 	return nil, newWAError(131047, "Re-engagement message",
 		"Message failed to send because more than 24 hours have passed since the customer last replied to this number.")
@@ -167,16 +157,12 @@ func (wa *whatsApp) findOpenChat(b *business, u *user, m *outgoing) (*chat, *waE
 
 // showMessage shows a message to its user, and has the statuses of it posted. The lock is held.
 func (wa *whatsApp) showMessage(u *user, c *chat, d *outbound, shown content) {
-	if d.recipient == "" && *d.business.NumberAfterMessage {
-		u.shownTo[d.business] = true
-	}
 	c.addLine(&line{ID: d.id, From: fromBusiness, At: wa.clock.Now().UTC(), Text: shown.text})
 	if shown.contact {
 		c.AsksForContact, c.Button = true, "Share phone number"
 	}
 	if shown.buttons != nil {
-		c.Replies = shown.buttons
-		c.questions = appendBounded(c.questions, question{d.id, shown.buttons}, maxQuestions)
+		c.Replies, c.questionID = shown.buttons, d.id
 	}
 	wa.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
 	wa.postStatus(d, u, "sent")
@@ -187,8 +173,8 @@ func (wa *whatsApp) showMessage(u *user, c *chat, d *outbound, shown content) {
 // newSentMessage returns what the ledger keeps of a message.
 func newSentMessage(b *business, m *outgoing, shown content, failed *waError) sentMessage {
 	s := sentMessage{
-		Platform: onWhatsApp, Account: b.ID, Recipient: maskAddress(m.Recipient), Type: m.Type, Category: b.Category,
-		Billable: *b.Billable && failed == nil,
+		Platform: onWhatsApp, Account: b.ID, Recipient: maskAddress(m.Recipient), Type: m.Type, Category: freeForm,
+		Billable: failed == nil,
 	}
 	if m.To != "" {
 		s.To = maskAddress("+" + m.To)

@@ -1,10 +1,5 @@
 package simulator
 
-import (
-	"fmt"
-	"net/http"
-)
-
 // outbound is a message of a business that Meta took, as the statuses of it need it.
 type outbound struct {
 	business *business
@@ -38,11 +33,11 @@ func (wa *whatsApp) postStatus(d *outbound, u *user, status string) {
 		contact.Profile.Username = ""
 	}
 	if status != "read" {
-		st.Pricing = b.newPricing()
+		st.Pricing = &waPricing{Billable: true, Model: "PMP", Type: "regular", Category: freeForm}
 	}
 	v := b.newValue()
 	v.Contacts, v.Statuses = []waContact{contact}, []waStatus{st}
-	wa.queueWebhook(b, v, nil, nil)
+	wa.queueWebhook(b, v, nil)
 }
 
 // postFailed has it posted that a message could not be delivered. What it was not addressed by, is not in it. The lock is held.
@@ -52,16 +47,11 @@ func (wa *whatsApp) postFailed(d *outbound, failed *waError) {
 		ID: d.id, Status: "failed", Timestamp: unixTime(wa.clock.Now()), RecipientID: d.to, RecipientUserID: d.recipient, Opaque: d.opaque,
 		Errors: []waError{*failed},
 	}}
-	wa.queueWebhook(d.business, v, nil, nil)
+	wa.queueWebhook(d.business, v, nil)
 }
 
-// newPricing returns the price of a free-form message in an open window (Meta, "Pricing").
-func (b *business) newPricing() *waPricing {
-	if *b.Billable {
-		return &waPricing{Billable: true, Model: "PMP", Type: "regular", Category: b.Category}
-	}
-	return &waPricing{Billable: false, Model: "PMP", Type: "free_customer_service", Category: b.Category}
-}
+// freeForm is the category of a free-form message in an open window, which is billed since 1 October 2026 (Meta, "Pricing").
+const freeForm = "service"
 
 // newWAError returns an error as statuses have it.
 func newWAError(code int, title, details string) *waError {
@@ -69,11 +59,4 @@ func newWAError(code int, title, details string) *waError {
 		Code: code, Title: title, Message: title, Data: waErrorData{details},
 		Href: "https://developers.facebook.com/documentation/business-messaging/whatsapp/support/error-codes/",
 	}
-}
-
-// asAnswer returns the error as the answer to a call.
-func (e *waError) asAnswer() *graphError {
-	g := parameterError(e.Data.Details)
-	g.status, g.Code, g.Message = http.StatusBadRequest, e.Code, fmt.Sprintf("(#%d) %s", e.Code, e.Title)
-	return g
 }

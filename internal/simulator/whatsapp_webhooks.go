@@ -9,9 +9,7 @@ import (
 type parcel struct {
 	to       *business
 	body     []byte
-	user     *user // whose message it is; nil for none
 	line     *line // which shows what became of it; nil if none does
-	tap      bool  // whether it is a tap on a button
 	attempt  int
 	due      time.Time
 	inFlight bool
@@ -19,13 +17,12 @@ type parcel struct {
 
 // queueWebhook has a webhook posted, once Start runs. It returns false if there is no callback, or no app is subscribed. The lock
 // is held.
-func (wa *whatsApp) queueWebhook(b *business, v waValue, u *user, l *line) bool {
-	if !*b.Subscribed || b.callbackURL() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
+func (wa *whatsApp) queueWebhook(b *business, v waValue, l *line) bool {
+	if !b.Subscribed || b.callbackURL() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
 		return false
 	}
 	wa.parcels = append(wa.parcels, &parcel{
-		to: b, body: encodeEscaped(newEnvelope(v)), user: u, line: l, due: wa.clock.Now(),
-		tap: len(v.Messages) == 1 && v.Messages[0].Interactive != nil,
+		to: b, body: encodeEscaped(newEnvelope(v)), line: l, due: wa.clock.Now(),
 	})
 	wa.wakeWaiters()
 	return true
@@ -49,19 +46,13 @@ func (wa *whatsApp) takeDueParcels(now time.Time) ([]job, time.Duration) {
 }
 
 func (wa *whatsApp) newParcelJob(p *parcel) job {
-	j := newMetaJob(p.to, p.body, metaMAC([]byte(p.to.secret()), p.body))
-	j.attempt = p.attempt
-	j.finish = func(r result) time.Time { return wa.finishParcel(p, r) }
-	return j
-}
-
-// newMetaJob returns a webhook with a signature; none if that is empty.
-func newMetaJob(to *business, body []byte, signature string) job {
-	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"facebookexternalua"}}
-	if signature != "" {
-		h.Set(metaSignature, signature)
+	return job{
+		platform: onWhatsApp, account: p.to.ID, url: p.to.callbackURL(), body: p.body, attempt: p.attempt,
+		header: http.Header{
+			"Content-Type": {"application/json"}, "User-Agent": {"facebookexternalua"}, metaSignature: {metaMAC([]byte(p.to.secret()), p.body)},
+		},
+		finish: func(r result) time.Time { return wa.finishParcel(p, r) },
 	}
-	return job{platform: onWhatsApp, account: to.ID, url: to.callbackURL(), header: h, body: body, attempt: 1}
 }
 
 // finishParcel forgets a parcel that was taken: Meta wants 200 and nothing else. Others come again, later each time.
@@ -71,12 +62,6 @@ func (wa *whatsApp) finishParcel(p *parcel, r result) time.Time {
 	switch {
 	case r.status == http.StatusOK:
 		p.line.setState(stateDelivered, r)
-		if p.user != nil && p.line != nil {
-			p.to.captured[p.user.ID] = p.body
-			if p.tap {
-				p.to.taps[p.user.ID] = p.body
-			}
-		}
 	case p.attempt >= attempts:
 		p.line.setState(stateFailed, r)
 	default:
@@ -101,19 +86,23 @@ func (l *line) setState(state string, r result) {
 }
 
 // writeToBusiness sends a text to a WhatsApp account. The lock is held.
-func (wa *whatsApp) writeToBusiness(u *user, c *chat, l *line) {
-	wa.queueMessage(u, c, u.newTextValue(c.business, l.Text, l.At), l)
+func (wa *whatsApp) writeToBusiness(u *user, c *chat, l *line, forwarded bool) {
+	v := u.newTextValue(c.business, l.Text, l.At)
+	if forwarded {
+		v.Messages[0].Context = &waContext{Forwarded: true}
+	}
+	wa.queueMessage(c, v, l)
 }
 
 // shareWithBusiness answers a request for the contact. The lock is held.
 func (wa *whatsApp) shareWithBusiness(u *user, c *chat, l *line) {
 	c.AsksForContact, c.Button = false, ""
-	wa.queueMessage(u, c, u.newCardValue(c.business, u.Phone, u.WhatsAppID, "contact_request", l.At), l)
+	wa.queueMessage(c, u.newCardValue(c.business, l.At), l)
 }
 
-func (wa *whatsApp) queueMessage(u *user, c *chat, v waValue, l *line) {
+func (wa *whatsApp) queueMessage(c *chat, v waValue, l *line) {
 	l.ID = v.Messages[0].ID
-	if !wa.queueWebhook(c.business, v, u, l) {
+	if !wa.queueWebhook(c.business, v, l) {
 		l.State = stateNowhere
 	}
 }

@@ -35,7 +35,6 @@ type (
 		Metadata waMetadata  `json:"metadata"`
 		Contacts []waContact `json:"contacts,omitempty"`
 		Messages []waMessage `json:"messages,omitempty"`
-		Echoes   []waMessage `json:"message_echoes,omitempty"`
 		Statuses []waStatus  `json:"statuses,omitempty"`
 
 		account string // the id of the business account
@@ -56,50 +55,23 @@ type (
 	waMessage struct {
 		From       string     `json:"from,omitempty"`
 		FromUserID string     `json:"from_user_id,omitempty"`
-		To         string     `json:"to,omitempty"`
 		ID         string     `json:"id"`
 		Timestamp  string     `json:"timestamp"`
-		GroupID    string     `json:"group_id,omitempty"`
 		Context    *waContext `json:"context,omitempty"`
-		Origin     string     `json:"origin,omitempty"`
 		Type       string     `json:"type"`
 		Text       *waText    `json:"text,omitempty"`
 		Contacts   []waCard   `json:"contacts,omitempty"`
 
 		Interactive *waInteractive `json:"interactive,omitempty"`
-		Button      *waButton      `json:"button,omitempty"`
-		Image       *waImage       `json:"image,omitempty"`
-		Edit        *waEdit        `json:"edit,omitempty"`
-	}
-	waImage struct {
-		Caption string `json:"caption,omitempty"`
-		Type    string `json:"mime_type"`
-		SHA256  string `json:"sha256"`
-		ID      string `json:"id"`
-	}
-	waEdit struct {
-		OriginalID string   `json:"original_message_id"`
-		Message    waEdited `json:"message"`
-	}
-	waEdited struct {
-		Type string  `json:"type"`
-		Text *waText `json:"text,omitempty"`
 	}
 	waInteractive struct {
 		Type  string       `json:"type"`
 		Reply *replyButton `json:"button_reply,omitempty"`
-		Row   *replyButton `json:"list_reply,omitempty"`
-	}
-	// waButton is a quick reply of a template.
-	waButton struct {
-		Payload string `json:"payload"`
-		Text    string `json:"text"`
 	}
 	waContext struct {
-		Forwarded           bool   `json:"forwarded,omitempty"`
-		FrequentlyForwarded bool   `json:"frequently_forwarded,omitempty"`
-		From                string `json:"from,omitempty"`
-		ID                  string `json:"id,omitempty"`
+		Forwarded bool   `json:"forwarded,omitempty"`
+		From      string `json:"from,omitempty"`
+		ID        string `json:"id,omitempty"`
 	}
 	waText struct {
 		Body string `json:"body"`
@@ -151,16 +123,8 @@ func (b *business) newValue() waValue {
 	return waValue{Product: onWhatsApp, Metadata: waMetadata{b.Number, b.ID}, account: b.WABA}
 }
 
-func newEnvelope(values ...waValue) waEnvelope {
-	e := waEnvelope{Object: "whatsapp_business_account"}
-	for _, v := range values {
-		field := "messages"
-		if v.Echoes != nil {
-			field = "smb_message_echoes"
-		}
-		e.Entry = append(e.Entry, waEntry{v.account, []waChange{{v, field}}})
-	}
-	return e
+func newEnvelope(v waValue) waEnvelope {
+	return waEnvelope{Object: "whatsapp_business_account", Entry: []waEntry{{v.account, []waChange{{v, "messages"}}}}}
 }
 
 // newContact returns what a business sees of a user: the number unless it is hidden.
@@ -169,7 +133,7 @@ func (u *user) newContact(b *business) waContact {
 	if u.Username != "" {
 		contact.Profile.Username = "@" + u.Username
 	}
-	if u.showsNumberTo(b) {
+	if !u.HidesNumber {
 		contact.WaID = u.WhatsAppID
 	}
 	return contact
@@ -200,15 +164,15 @@ func (u *user) newTapValue(b *business, button replyButton, promptID string, at 
 	return v
 }
 
-// newCardValue returns the webhook of a contact card with a number.
-func (u *user) newCardValue(b *business, phone, waID, origin string, at time.Time) waValue {
+// newCardValue returns the webhook of the user's own contact, as the answer to a request for it.
+func (u *user) newCardValue(b *business, at time.Time) waValue {
 	v := u.newTextValue(b, "", at)
 	m := &v.Messages[0]
 	m.Type, m.Text = "contacts", nil
 	m.Contacts = []waCard{{
 		Name:   waCardName{u.Name, u.firstName(), u.lastName()},
-		Phones: []waPhone{{phone, waID, "MOBILE"}},
-		Origin: origin,
+		Phones: []waPhone{{u.Phone, u.WhatsAppID, "MOBILE"}},
+		Origin: "contact_request",
 	}}
 	return v
 }
@@ -249,11 +213,8 @@ func encodePlain(v any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// The header of Meta's signature, and that of its predecessor.
-const (
-	metaSignature    = "X-Hub-Signature-256"
-	metaOldSignature = "X-Hub-Signature"
-)
+// metaSignature is the header of Meta's signature.
+const metaSignature = "X-Hub-Signature-256"
 
 // metaMAC returns the value of metaSignature.
 func metaMAC(secret, body []byte) string {

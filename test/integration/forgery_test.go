@@ -2,9 +2,14 @@ package integration_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -135,8 +140,7 @@ func (s *simulatedShop) callSimulator(ctx context.Context, want int, path, body 
 	return answer
 }
 
-// addUser adds a user and returns the user's number. Each attack has its own attacker and victim, so that no limit of one
-// sender hides the outcome of the others.
+// addUser adds a user and returns the user's number.
 func (s *simulatedShop) addUser(ctx context.Context) string {
 	GinkgoHelper()
 	s.users++
@@ -158,28 +162,64 @@ func (s *simulatedShop) startRequest(ctx context.Context, method, number string)
 	return answer["requestId"].(string), link
 }
 
-// runAttack attacks the link of a victim as soon as what it needs is there, and returns the answers. An answer of 503 means that nothing
-// was decided, because the store was late: then it comes again, as the messenger would deliver it again.
-func (s *simulatedShop) runAttack(ctx context.Context, name, by, victim, link string) []any {
-	GinkgoHelper()
-	var answers []any
-	Eventually(func(g Gomega) {
-		status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
-			"/sim/users/"+by+"/attack/"+name, fmt.Sprintf(`{"link": %q, "phone": %q}`, link, victim))
-		g.Expect(status).To(Equal(http.StatusOK), "%v", answer)
-		answers = answer["deliveries"].([]any)
-		g.Expect(answers).NotTo(ContainElement(HaveKeyWithValue("status", BeEquivalentTo(http.StatusServiceUnavailable))))
-	}).WithContext(ctx).Should(Succeed(), name)
-	return answers
+// forgedMessage returns the webhook of a message to the shop's number, whose sender and content are JSON.
+func forgedMessage(sender, content string) string {
+	return fmt.Sprintf(`{"object":"whatsapp_business_account","entry":[{"id":"101234567890","changes":[{"field":"messages","value":{`+
+		`"messaging_product":"whatsapp","metadata":{"display_phone_number":"4915112345670","phone_number_id":"1234567890"},`+
+		`"messages":[{%s,"id":"wamid.forged","timestamp":"%d",%s}]}}]}]}`, sender, time.Now().Unix(), content)
 }
 
-// expectStatuses expects every request of an attack to be answered with a status.
-func expectStatuses(deliveries []any, status int) {
+// signForged signs a webhook as Meta does.
+func signForged(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// postForged posts a webhook with a header that is to say who sent it, and returns the status. An answer of 503 decides nothing:
+// the messenger would post it again.
+func (s *simulatedShop) postForged(ctx context.Context, path, header, value, body string) (status int) {
 	GinkgoHelper()
-	Expect(deliveries).NotTo(BeEmpty())
-	for _, d := range deliveries {
-		Expect(d).To(HaveKeyWithValue("status", BeEquivalentTo(status)))
+	Eventually(func(g Gomega) int {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.replicas[0].api+path, strings.NewReader(body))
+		g.Expect(err).NotTo(HaveOccurred())
+		if value != "" {
+			request.Header.Set(header, value)
+		}
+		response, err := http.DefaultClient.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+		status = response.StatusCode
+		return status
+	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
+	return status
+}
+
+// tapAs posts a tap on a button that its sender was not shown, signed by Meta.
+func (s *simulatedShop) tapAs(ctx context.Context, sender, button string) {
+	GinkgoHelper()
+	tap := forgedMessage(sender, fmt.Sprintf(`"type":"interactive","interactive":{"type":"button_reply","button_reply":{"id":%q,"title":"Confirm"}}`, button))
+	Expect(s.postForged(ctx, whatsapp.Path, "X-Hub-Signature-256", signForged(simSecret, tap), tap)).To(Equal(http.StatusOK))
+}
+
+// readButton returns the id of the first button that a user is shown, once there is one.
+func (s *simulatedShop) readButton(ctx context.Context, number string) (id string) {
+	GinkgoHelper()
+	var answer struct {
+		Chats []struct {
+			Replies []struct{ ID string } `json:"replies"`
+		} `json:"chats"`
 	}
+	Eventually(func(g Gomega) {
+		g.Expect(json.Unmarshal([]byte(s.readChats(ctx, number)), &answer)).To(Succeed())
+		g.Expect(answer.Chats).To(ContainElement(HaveField("Replies", Not(BeEmpty()))))
+	}).WithContext(ctx).Should(Succeed())
+	for _, chat := range answer.Chats {
+		for _, button := range chat.Replies {
+			return button.ID
+		}
+	}
+	return ""
 }
 
 func (s *simulatedShop) readStatus(ctx context.Context, id string) string {
@@ -197,81 +237,45 @@ func (s *simulatedShop) verifyByOwner(ctx context.Context, owner, id, link strin
 	Eventually(s.readStatus).WithContext(ctx).WithArguments(id).Should(Equal("VERIFIED"))
 }
 
-// attacksOn returns the attacks on a messenger that contain no honest message.
-func attacksOn(platform string) []simulator.Attack {
-	GinkgoHelper()
-	var all []simulator.Attack
-	for _, a := range simulator.Attacks() {
-		if a.Platform == platform && !a.Honest && a.Needs == "" { // nothing must have come before them
-			all = append(all, a)
-		}
-	}
-	Expect(len(all)).To(BeNumerically(">", 12), "attacks to try")
-	return all
-}
-
 var _ = Describe("A forgery", func() {
 	It("of a WhatsApp message changes nothing in the store, and the owner of the number can still prove it", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
 		victim := s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", victim)
-		stored, hints := s.readRequest(ctx, id).ResourceVersion, 0
-		for _, a := range attacksOn("whatsapp") {
-			By(a.Name)
-			expectStatuses(s.runAttack(ctx, a.Name, s.addUser(ctx), victim, link), a.Expect)
-			Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), a.Name)
-			now := s.readRequest(ctx, id)
-			if a.Asks && len(now.Status.Contacts) == 1 { // recorded once: the owner was asked
-				stored = now.ResourceVersion
-			}
-			if n := len(now.Status.Hints); n > hints { // recorded once for each kind
-				stored, hints = now.ResourceVersion, n
-			}
-			Expect(now.ResourceVersion).To(Equal(stored), a.Name)
+		parsed, err := url.Parse(link)
+		Expect(err).NotTo(HaveOccurred())
+		message := forgedMessage(fmt.Sprintf(`"from":%q`, victim[1:]), fmt.Sprintf(`"type":"text","text":{"body":%q}`, parsed.Query().Get("text")))
+		stored := s.readRequest(ctx, id).ResourceVersion
+		for name, signature := range map[string]string{
+			"unsigned": "", "signed for another project": signForged("sim_another_project", message),
+			"with the signature of another": signForged(simSecret, message+" "),
+		} {
+			Expect(s.postForged(ctx, whatsapp.Path, "X-Hub-Signature-256", signature, message)).To(Equal(http.StatusForbidden), name)
 		}
-		Eventually(func() (kinds []string) { // the status of the question to the owner, who never wrote, comes in its own time
-			for _, h := range s.readRequest(ctx, id).Status.Hints {
-				kinds = append(kinds, string(h.Kind))
-			}
-			return kinds
-		}).WithContext(ctx).Should(ConsistOf("OTHER_NUMBER", "TEXT_REFUSED", "TOO_LATE", "TEXT_CHANGED", "NO_QUESTION"))
+		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"))
+		Expect(s.readRequest(ctx, id).ResourceVersion).To(Equal(stored))
+
+		By("the owner forwarding it, which is no message of theirs, and then sending it")
+		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q, "forwarded": true}`, link))
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "TEXT_REFUSED")
 		s.verifyByOwner(ctx, victim, id, link)
 		Eventually(s.receiver.deliveries).WithContext(ctx).Should(HaveLen(1), "one event, for the owner")
 	}, SpecTimeout(hang))
 
-	It("of a Telegram message verifies nothing, and the owner of the number can still prove it", func(ctx SpecContext) {
+	It("of a Telegram message changes nothing in the store, and the owner of the number can still prove it", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
-		for _, a := range attacksOn("telegram") {
-			By(a.Name)
-			victim := s.addUser(ctx)
-			id, link := s.startRequest(ctx, "TELEGRAM", victim)
-			stored := s.readRequest(ctx, id).ResourceVersion
-			expectStatuses(s.runAttack(ctx, a.Name, s.addUser(ctx), victim, link), a.Expect)
-			Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), a.Name)
-			if a.Expect != http.StatusOK {
-				Expect(s.readRequest(ctx, id).ResourceVersion).To(Equal(stored), a.Name)
-			}
-			Expect(s.readRequest(ctx, id).Status.ActualPhoneNumber).To(BeEmpty(), a.Name)
-			s.verifyByOwner(ctx, victim, id, link)
+		victim := s.addUser(ctx)
+		id, link := s.startRequest(ctx, "TELEGRAM", victim)
+		parsed, err := url.Parse(link)
+		Expect(err).NotTo(HaveOccurred())
+		stored := s.readRequest(ctx, id).ResourceVersion
+		update := fmt.Sprintf(`{"update_id":1,"message":{"message_id":1,"from":{"id":9,"is_bot":false,"first_name":"Eve"},`+
+			`"chat":{"id":9,"type":"private"},"date":%d,"text":%q}}`, time.Now().Unix(), "/start "+parsed.Query().Get("start"))
+		for _, secret := range []string{"", "guessed", simToken, telegram.WebhookSecret([]byte(simToken), s.namespace+"/other")} {
+			Expect(s.postForged(ctx, telegram.HookPath, "X-Telegram-Bot-Api-Secret-Token", secret, update)).To(Equal(http.StatusUnauthorized))
 		}
-	}, SpecTimeout(hang))
-
-	It("among updates that are fetched verifies nothing either", func(ctx SpecContext) {
-		s := newSimulatedShop(ctx, false)
-		for _, a := range attacksOn("telegram") {
-			if a.Expect != http.StatusOK {
-				continue // nothing is posted, so there is nothing to authenticate
-			}
-			By(a.Name)
-			victim := s.addUser(ctx)
-			id, link := s.startRequest(ctx, "TELEGRAM", victim)
-			for _, d := range s.runAttack(ctx, a.Name, s.addUser(ctx), victim, link) {
-				Expect(d).To(HaveKeyWithValue("queued", true))
-			}
-			// The owner's updates come after those of the attack, so that those have been handled by then.
-			s.verifyByOwner(ctx, victim, id, link)
-			Expect(s.readRequest(ctx, id).Status.ActualPhoneNumber).To(Equal(victim), a.Name)
-		}
+		Expect(s.readRequest(ctx, id).ResourceVersion).To(Equal(stored))
+		s.verifyByOwner(ctx, victim, id, link)
 	}, SpecTimeout(hang))
 
 	It("by a link that is passed on with another text is asked about, once, and only the owner's answer counts", func(ctx SpecContext) {
@@ -280,47 +284,15 @@ var _ = Describe("A forgery", func() {
 		id, link := s.startRequest(ctx, "WHATSAPP", victim)
 		chat, prepared, _ := strings.Cut(link, "?text=")
 		relayed := chat + "?text=Please%20release%20my%20parcel%20no.%20" + prepared[len(prepared)-len("XXXX-XXXX-XXXX-XXXX"):]
-		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
+		s.sendText(ctx, victim, relayed)
 		Eventually(func() int { return len(s.readRequest(ctx, id).Status.Contacts) }).WithContext(ctx).Should(Equal(1))
 		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"))
-		expectStatuses(s.runAttack(ctx, "foreign-tap", attacker, victim, link), http.StatusOK)
+		s.tapAs(ctx, fmt.Sprintf(`"from":%q`, attacker[1:]), s.readButton(ctx, victim))
 		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), "the attacker taps the victim's button")
 
-		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
-		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+victim+"/tap", `{"wait": "30s"}`)
+		s.sendText(ctx, victim, relayed)
+		s.tapButton(ctx, victim, "Confirm")
 		Eventually(s.readStatus).WithContext(ctx).WithArguments(id).Should(Equal("VERIFIED"))
 		Expect(s.readRequest(ctx, id).Status.Contacts).To(HaveLen(1))
-	}, SpecTimeout(hang))
-
-	It("that repeats a genuine webhook has no effect, neither on its own request nor on another one", func(ctx SpecContext) {
-		s := newSimulatedShop(ctx, true)
-		for _, method := range []string{"WHATSAPP", "TELEGRAM"} {
-			victim := s.addUser(ctx)
-			id, link := s.startRequest(ctx, method, victim)
-			s.verifyByOwner(ctx, victim, id, link)
-			expectStatuses(s.runAttack(ctx, "replay", victim, victim, link), http.StatusOK)
-			other, link := s.startRequest(ctx, method, victim)
-			expectStatuses(s.runAttack(ctx, "replay", victim, victim, link), http.StatusOK)
-			Expect(s.readStatus(ctx, id)).To(Equal("VERIFIED"))
-			Expect(s.readStatus(ctx, other)).To(Equal("PENDING"))
-		}
-		Eventually(s.receiver.deliveries).WithContext(ctx).Should(HaveLen(2))
-		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(3*time.Second).Should(HaveLen(2), "one event for each request")
-	}, SpecTimeout(hang))
-
-	It("around a genuine message does not invalidate it: in a batch of 1,000, and between malformed ones", func(ctx SpecContext) {
-		s, tried := newSimulatedShop(ctx, true), 0
-		for _, a := range simulator.Attacks() {
-			if !a.Honest {
-				continue
-			}
-			tried++
-			By(a.Name)
-			owner := s.addUser(ctx)
-			id, link := s.startRequest(ctx, "WHATSAPP", owner)
-			expectStatuses(s.runAttack(ctx, a.Name, owner, owner, link), http.StatusOK)
-			Expect(s.readStatus(ctx, id)).To(Equal("VERIFIED"), a.Name)
-		}
-		Expect(tried).To(BeNumerically(">", 1))
 	}, SpecTimeout(hang))
 })

@@ -96,11 +96,12 @@ var _ = Describe("A project whose app is not subscribed", func() {
 	}, SpecTimeout(hang))
 
 	It("is not subscribed to the business account of another number", func(ctx SpecContext) {
-		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
-			spec.WhatsApp.RegisterWebhook, spec.WhatsApp.BusinessAccountID = nil, "111234567890"
+		s := newSimulatedShop(ctx, true)
+		s.simulatorReplica().mustCall(ctx, "sim_4915112345671", http.MethodGet, "/"+whatsapp.GraphVersion+"/987654321", "")
+		s.setAccount(ctx, `{"subscribed": false}`)
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.WhatsApp.RegisterWebhook, p.Spec.WhatsApp.BusinessAccountID = nil, "10987654321"
 		})
-		s.setAccount(ctx, `{"subscribed": false, "token": "twoTargets"}`)
-		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "Asked again" })
 		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonAccountMismatch)
 		Expect(s.readCondition(ctx, verifyv1.ConditionWhatsAppReady)).To(And(HaveField("Status", metav1.ConditionFalse),
 			HaveField("Message", ContainSubstring("spec.whatsapp.businessAccountID"))))

@@ -26,7 +26,7 @@ const (
 const maxPictureBytes = 150_000
 
 // TestDev_pagePlaysTheWholeFlow is a person in a browser: starts a verification, opens its link, sends the text, shares the
-// contact, sees VERIFIED and the event, and attacks. Each state of the page shows all of itself, and is accessible where axe-core
+// contact, and sees VERIFIED and the event. Each state of the page shows all of itself, and is accessible where axe-core
 // is installed to judge that.
 func TestDev_pagePlaysTheWholeFlow(t *testing.T) {
 	t.Parallel()
@@ -116,14 +116,6 @@ func (b *tab) playMistakes(at func(state string)) {
 	b.AwaitText("#messages .bubble.business", ContainSubstring("could not confirm this phone number"))
 	b.AwaitText("#requests .pill", Equal("PENDING"))
 	at("another-number")
-
-	b.Press("#misbehave summary")
-	b.AwaitText("#attack-summary", ContainSubstring("403 is right: the server refuses"))
-	b.Press("#attack button")
-	b.AwaitText("#attack-result", Equal("answered 403: as expected"))
-	b.AwaitText("#posted li", ContainSubstring("403 - attack no-signature, as expected"))
-	b.AwaitText("#requests .pill", Equal("PENDING"))
-	at("attacked")
 
 	b.Eval(`{
 		const real = window.fetch;

@@ -96,6 +96,15 @@ func TestEcho_clocksApart(t *testing.T) {
 	f.expectVerified(f.state(made.Request.ID), true)
 }
 
+// TestEcho_numberShown has Meta show the number since it was asked, as it does for 30 days.
+func TestEcho_numberShown(t *testing.T) {
+	f, made := newEcho(t)
+	f.sendHidden(firstCode, hiddenUser)
+	confirm, _ := f.echoButtons(f.graph.all()[0])
+	f.Expect(f.post(webhookOf(echoTapOf(confirm, object{"from": user}))).Code).To(Equal(http.StatusOK))
+	f.expectVerified(f.state(made.Request.ID), true)
+}
+
 // TestEcho_refusesTaps tries answers that must not verify; the attacks on the echo.
 func TestEcho_refusesTaps(t *testing.T) {
 	raw := func(kind string, content object) func(string) object {

@@ -208,7 +208,7 @@ func (p *patient) addAccounts() {
 	p.t.Helper()
 	p.Expect(p.callSimulator(http.MethodPost, "/sim/reset", "")).To(Equal(http.StatusNoContent))
 	p.Expect(p.c.sim.AddWhatsApp(simulator.WhatsAppAccount{
-		PhoneNumberID: "1234567890", Number: ownNumber, AppSecret: appSecret, WhatsAppRules: simulator.WhatsAppRules{Subscribed: new(true)},
+		PhoneNumberID: "1234567890", Number: ownNumber, AppSecret: appSecret, Subscribed: new(true),
 	})).To(Succeed())
 	p.Expect(p.c.sim.AddTelegram(simulator.TelegramAccount{Username: "ada_books_bot", Token: botToken})).To(Succeed())
 }

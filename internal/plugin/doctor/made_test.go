@@ -145,7 +145,7 @@ var made = map[string]func(*patient){
 	"AppSecretOfOtherApp": func(p *patient) { p.ask().setSecret("secret", []byte("sim_4915112345670:canary-other")) },
 	"AppNotSubscribed": func(p *patient) {
 		p.ask().Expect(p.c.sim.AddWhatsApp(simulator.WhatsAppAccount{
-			PhoneNumberID: "1234567890", WhatsAppRules: simulator.WhatsAppRules{Subscribed: new(false)},
+			PhoneNumberID: "1234567890", Subscribed: new(false),
 		})).To(Succeed())
 	},
 	"AccessTokenRejected": func(p *patient) {

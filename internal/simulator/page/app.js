@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 
-const state = { turn: 0, users: [], chats: [], accounts: {}, requests: [], user: null, chat: null, draft: null, attacks: [], toText: false, seen: {} };
+const state = { turn: 0, users: [], chats: [], accounts: {}, requests: [], user: null, chat: null, draft: null, toText: false, seen: {} };
 
 // make returns an element with attributes and children. Texts are always set as text.
 function make(tag, attributes = {}, ...children) {
@@ -185,9 +185,8 @@ function withLinks(text) {
 
 function bubble(message) {
   const about = [clock(message.at)];
-  if (message.attack) about.push(`attack: ${message.attack}`);
-  else if (message.state) about.push(marks[message.state] + (message.status && message.state !== 'delivered' ? ` (${message.status})` : ''));
-  return make('div', { class: `bubble ${message.from}${message.attack ? ' forged' : ''}` },
+  if (message.state) about.push(marks[message.state] + (message.status && message.state !== 'delivered' ? ` (${message.status})` : ''));
+  return make('div', { class: `bubble ${message.from}` },
     make('p', {}, ...(message.contact ? [`Contact: ${message.contact}`] : message.from === 'business' ? withLinks(message.text) : [message.text])),
     make('small', {}, about.join(' - ')));
 }
@@ -233,54 +232,6 @@ function grow() {
   $('text').style.height = `${Math.min($('text').scrollHeight + 2, 240)}px`; // and its border
 }
 
-// ---- misbehaviour
-
-// rightAnswer says what a sound server answers to an attack, and why.
-function rightAnswer(a) {
-  if (a.expect !== 200) return `${a.expect} is right: the server refuses what the messenger did not send.`;
-  if (a.honest) return '200 is right: one message in it is genuine, and counts.';
-  if (a.asks) return '200 is right: the messenger did send it. It must verify nothing, and ask the owner of the number.';
-  return '200 is right: the messenger did send it. It must verify nothing.';
-}
-
-// needed is what must have come before an attack.
-const needed = {
-  message: 'a message of the user', question: 'a question with a button to the number', echo: 'an echo to the number',
-  otherEcho: 'echoes to two numbers', olderEcho: 'two echoes to the number', echoTap: 'a tap on an echo',
-};
-
-function newestLink() {
-  return state.requests[0]?.link || $('link').value;
-}
-
-function showAttacks() {
-  const link = newestLink() || '';
-  const platform = link.startsWith('https://t.me/') ? 'telegram' : 'whatsapp';
-  if (state.seen.attacks !== platform && state.attacks.length) {
-    state.seen.attacks = platform;
-    $('attacks').replaceChildren(...state.attacks.filter((a) => a.platform === platform)
-      .map((a) => make('option', { value: a.name }, a.name.replaceAll('-', ' '))));
-  }
-  const chosen = state.attacks.find((a) => a.platform === platform && a.name === $('attacks').value);
-  const needs = chosen?.needs ? ` It needs ${needed[chosen.needs] || chosen.needs} before.` : '';
-  const summary = chosen ? `${user()?.name || 'The user'} ${chosen.summary}.${needs} ${rightAnswer(chosen)}` : '';
-  if ($('attack-summary').textContent !== summary) $('attack-summary').textContent = summary;
-}
-
-async function attack() {
-  const link = newestLink();
-  if (!link) throw new Error('Start a verification first, or paste a link.');
-  const name = $('attacks').value;
-  const { expect } = state.attacks.find((a) => a.name === name && a.platform === state.seen.attacks);
-  $('attack-result').textContent = '';
-  const result = await call('POST', userPath(`attack/${name}`), { link, phone: state.requests[0]?.phoneNumber || state.requests[0]?.number });
-  const answers = result.deliveries.map((d) => (d.queued ? 'queued for getUpdates' : d.status ? `answered ${d.status}` : d.error));
-  const wrong = result.deliveries.some((d) => !d.queued && d.status !== expect);
-  $('attack-result').className = wrong ? 'wrong' : 'right';
-  $('attack-result').textContent = `${answers.join(', ')}: ${wrong ? `wrong, expected ${expect}` : 'as expected'}`;
-  state.chat = null;
-}
-
 // ---- the receiver
 
 const verdicts = { valid: 'valid', invalid: 'INVALID', missing: 'not signed', unknown: 'not checked' };
@@ -318,11 +269,9 @@ function showReceived(deliveries) {
 function showPosted(deliveries) {
   $('posted-count').textContent = deliveries.length ? `(${deliveries.length})` : '';
   redraw('posted', deliveries.slice(-30).reverse(), (d) => d.seq, (d) => {
-    const expected = d.attack && state.attacks.some((a) => a.platform === d.platform && a.name === d.attack && a.expect === d.status);
     const about = [`${clock(d.at)} ${platformName[d.platform]}`, d.status || d.error];
-    if (d.attack) about.push(`attack ${d.attack}${expected ? ', as expected' : ''}`);
     if (d.attempt > 1) about.push(`attempt ${d.attempt}`);
-    return make('li', { class: expected || (d.status >= 200 && d.status < 300) ? '' : 'refused' }, about.join(' - '));
+    return make('li', { class: d.status >= 200 && d.status < 300 ? '' : 'refused' }, about.join(' - '));
   });
 }
 
@@ -347,7 +296,6 @@ async function refresh() {
   showChats();
   showChat();
   showRequests();
-  showAttacks();
   showReceived(received.deliveries);
   showPosted(posted.deliveries);
   if (state.toText && chat()) $('text').focus();
@@ -379,8 +327,6 @@ $('tap').addEventListener('submit', doing('phone-error', async () => {
   await open($('link').value);
   $('link').value = '';
 }));
-$('attack').addEventListener('submit', doing('attack-error', attack));
-$('attacks').addEventListener('change', showAttacks);
 $('text').addEventListener('input', () => { grow(); showChat(); });
 $('text').addEventListener('keydown', (pressed) => {
   if (pressed.key === 'Enter' && !pressed.shiftKey) {
@@ -407,7 +353,6 @@ window.addEventListener('hashchange', takeLink);
 const about = await call('GET', '/sim/about');
 $('init').hidden = !about.backend;
 $('no-backend').hidden = about.backend;
-state.attacks = (await call('GET', '/sim/attacks')).attacks;
 takeLink();
 await refresh();
 watch();
