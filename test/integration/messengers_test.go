@@ -59,13 +59,7 @@ func (s *shop) newMessengers() *messengers {
 	}))
 	DeferCleanup(server.Close)
 	m.url = server.URL
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- platforms.Start(ctx) }()
-	DeferCleanup(func() {
-		stop()
-		Expect(<-ended).To(Succeed())
-	})
+	runInBackground(platforms.Start)
 	s.writeSecret("access-token", simulatedKey)
 	s.writeSecret("app-secret", simulatedKey)
 	s.writeSecret("bot-token", botTokenOne)
@@ -156,25 +150,20 @@ func (m *messengers) postJSON(ctx context.Context, path string, body, into any) 
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+path, bytes.NewReader(encoded))
+	return m.callJSON(ctx, http.MethodPost, path, encoded, into)
+}
+
+func (m *messengers) getJSON(ctx context.Context, path string, into any) error {
+	return m.callJSON(ctx, http.MethodGet, path, nil, into)
+}
+
+func (m *messengers) callJSON(ctx context.Context, method, path string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, m.url+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+simulatedKey)
-	return m.sendRequest(request, into)
-}
-
-func (m *messengers) getJSON(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+path, nil)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+simulatedKey)
-	return m.sendRequest(request, into)
-}
-
-func (*messengers) sendRequest(request *http.Request, into any) error {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err

@@ -70,20 +70,14 @@ var _ = Describe("A project whose app is not subscribed", func() {
 		s.setAccount(ctx, `{"subscribed": false}`)
 		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "Asked again" })
 		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonNotSubscribed)
-		subscribedApps := s.url + "/" + whatsapp.GraphVersion + "/101234567890/subscribed_apps"
+		subscribedApps := "/" + whatsapp.GraphVersion + "/101234567890/subscribed_apps"
 		for _, condition := range []string{verifyv1.ConditionReady, verifyv1.ConditionWhatsAppReady} {
 			Expect(s.readCondition(ctx, condition)).To(And(HaveField("Status", metav1.ConditionFalse),
-				HaveField("Message", HaveSuffix(" or run: curl -X POST -H 'Authorization: Bearer ACCESS_TOKEN' "+subscribedApps))), condition)
+				HaveField("Message", HaveSuffix(" or run: curl -X POST -H 'Authorization: Bearer ACCESS_TOKEN' "+s.url+subscribedApps))), condition)
 		}
 
 		By("typing it")
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, subscribedApps, nil)
-		Expect(err).NotTo(HaveOccurred())
-		request.Header.Set("Authorization", "Bearer "+simSecret)
-		response, err := http.DefaultClient.Do(request)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(response.Body.Close()).To(Succeed())
-		Expect(response.StatusCode).To(Equal(http.StatusOK))
+		s.simulatorReplica().mustCall(ctx, simSecret, http.MethodPost, subscribedApps, "")
 		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
 
 		By("having PhoneProof do it")
