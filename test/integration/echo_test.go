@@ -13,14 +13,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// startEcho has a user who hides the number send the code of a request for it, and returns the request's id and link once the number
-// is being asked.
-func (s *simulatedShop) startEcho(ctx context.Context, number string) (id, link string) {
+// startEcho has a user who hides the number send the code of a request for it, and returns the request's id once the number is being
+// asked.
+func (s *simulatedShop) startEcho(ctx context.Context, number string) string {
 	GinkgoHelper()
-	id, link = s.startRequest(ctx, "WHATSAPP", number)
+	id, link := s.startRequest(ctx, "WHATSAPP", number)
 	s.sendText(ctx, number, link)
 	s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONFIRMATION")
-	return id, link
+	return id
 }
 
 // killAtQuestion kills the replica, like kill -9, while it sends the message that start has it send. The message reaches the simulator
@@ -66,7 +66,7 @@ var _ = Describe("An echo", func() {
 	It("is answered by its own sender alone", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
 		owner := s.addHiddenUser(ctx)
-		id, _ := s.startEcho(ctx, owner)
+		id := s.startEcho(ctx, owner)
 		button := s.readButton(ctx, owner)
 		for _, sender := range []string{`"from_user_id":"DE.4711471147114711471"`, fmt.Sprintf(`"from":%q`, owner[1:])} {
 			s.tapAs(ctx, sender, button)
@@ -109,7 +109,7 @@ var _ = Describe("An echo", func() {
 		s := newSimulatedShop(ctx, true, askByEcho)
 		s.setAccount(ctx, `{"failWith": 131047}`)
 		owner := s.addHiddenUser(ctx)
-		id, _ := s.startEcho(ctx, owner)
+		id := s.startEcho(ctx, owner)
 		failed := func() float64 {
 			return s.replicas[0].readMetric(ctx, "phoneproof_whatsapp_messages_failed_total", map[string]string{"reason": "no_window"})
 		}
@@ -121,7 +121,7 @@ var _ = Describe("An echo", func() {
 
 		By("asking again on the same day, because the question did not arrive")
 		s.setAccount(ctx, `{"failWith": 0}`)
-		id, _ = s.startEcho(ctx, owner)
+		id = s.startEcho(ctx, owner)
 		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
 	}, SpecTimeout(hang))
