@@ -49,6 +49,3 @@ func Start() (*Browser, error) {
 
 // Stop ends Chromium and removes its files.
 func (b *Browser) Stop() { b.stop() }
-
-// ProcessID returns the id of Chromium's main process.
-func (b *Browser) ProcessID() int { return chromedp.FromContext(b.ctx).Browser.Process().Pid }

@@ -3,24 +3,11 @@ package browser
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/chromedp/cdproto/fetch"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/onsi/gomega"
 )
-
-// SlowDown gives the page the network of a phone with bad reception: that long to the first byte of an answer, and that many
-// bytes a second.
-func (p *Page) SlowDown(latency time.Duration, bytesPerSecond int) {
-	p.t.Helper()
-	call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{
-			Latency: float64(latency.Milliseconds()), DownloadThroughput: float64(bytesPerSecond), UploadThroughput: float64(bytesPerSecond),
-		}},
-	})
-}
 
 // HandLinksToApps answers the links to messengers, as a phone does that has them: an app opens, and the page stays where it is.
 func (p *Page) HandLinksToApps() {

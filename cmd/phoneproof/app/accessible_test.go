@@ -1,12 +1,6 @@
 package app
 
-import (
-	"net/http"
-	"strconv"
-	"testing"
-
-	. "github.com/onsi/gomega"
-)
+import . "github.com/onsi/gomega"
 
 // expectAllShown expects that nothing is cut off in a state of the page, in narrow windows too, and that fields and buttons stand
 // out from what is around them.
@@ -66,84 +60,3 @@ const indistinct = `(() => {
 	}
 	return found;
 })()`
-
-// TestDev_pageByKeyboardAlone plays the flow without a mouse: the focus is visible at every stop, and after each choice it is
-// where a person goes on.
-func TestDev_pageByKeyboardAlone(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	b := openTab(t)
-	b.Resize(1280, 800)
-	b.openPage(d)
-
-	b.TabTo("#init .main")
-	b.PressKey("Enter")
-	b.AwaitText("#requests .pill", Equal("PENDING"))
-	b.AwaitFocus("#init .main")
-	b.TabTo("#requests .open")
-	b.PressKey("Enter")
-	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
-	b.AwaitFocus("#text")
-	b.PressKey("Enter")
-	b.AwaitText("#requests .pill", Equal("VERIFIED"))
-	b.AwaitFocus("#text")
-
-	b.TabTo(`#init input[name="method"]`)
-	b.PressKey("ArrowDown")
-	b.AwaitFocus(`#init input[value="TELEGRAM"]`)
-	b.TabTo("#init .main")
-	b.PressKey("Enter")
-	b.TabTo("#requests .open")
-	b.PressKey("Enter")
-	b.AwaitValue("#text", HavePrefix("/start "))
-	b.AwaitFocus("#text")
-	b.PressKey("Enter")
-	b.AwaitText("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
-	b.TabTo("#share")
-	b.PressKey("Enter")
-	b.AwaitText("#requests .pill", Equal("VERIFIED"))
-	b.AwaitFocus("#text")
-
-	b.TabTo("#chats .whatsapp")
-	b.PressKey("Enter")
-	b.AwaitText(`#chats [aria-current="true"]`, HavePrefix("WhatsApp"))
-	b.AwaitFocus("#chats .whatsapp")
-	b.TabTo("#messages")
-}
-
-// TestDev_pageTabs: the users are tabs as the ARIA Authoring Practices describe them. One is a stop of the Tab key, the arrow
-// keys, Home and End move among them, and the focus stays where it is while the page draws itself anew.
-func TestDev_pageTabs(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	b := openTab(t)
-	b.Resize(1280, 800)
-	b.openPage(d)
-
-	b.TabTo("#people button")
-	selected := func(number int, phone string) {
-		t.Helper()
-		b.AwaitFocus(`#people [role="tab"]:nth-child(` + strconv.Itoa(number) + `)[aria-selected="true"][aria-controls="phone"][tabindex="0"]`)
-		b.Expect(b.Eval(`document.querySelectorAll('#people [tabindex="0"], #people [aria-selected="true"]').length`)).To(BeEquivalentTo(1))
-		b.AwaitText("#identity", HavePrefix(phone))
-		b.Expect(b.Eval(`document.getElementById(document.getElementById("phone").getAttribute("aria-labelledby")) === document.activeElement`)).
-			To(BeTrue(), "the panel is named by its tab")
-	}
-	selected(1, "+4915112345678")
-	for _, step := range []struct {
-		key    string
-		number int
-		phone  string
-	}{
-		{"ArrowRight", 2, "+525512345678"}, {"ArrowLeft", 1, "+4915112345678"}, {"ArrowLeft", 5, "+4915198765432"},
-		{"ArrowRight", 1, "+4915112345678"}, {"End", 5, "+4915198765432"}, {"Home", 1, "+4915112345678"},
-	} {
-		b.PressKey(step.key)
-		selected(step.number, step.phone)
-	}
-	d.call(http.StatusCreated, http.MethodPost, d.page+"/sim/users", map[string]string{"name": "Zoe", "phone": "+4915155500001"})
-	b.AwaitText("#people button:last-child", Equal("Zoe"))
-	selected(1, "+4915112345678")
-	b.PressKey("ArrowLeft")
-	selected(6, "+4915155500001")
-}

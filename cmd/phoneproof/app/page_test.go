@@ -7,12 +7,15 @@ import (
 	"image/draw"
 	"image/png"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/server"
 )
 
 // Where pictures of the page are written, if these variables are set: screenshots names a folder for pictures of every
@@ -26,13 +29,14 @@ const (
 const maxPictureBytes = 150_000
 
 // TestDev_pagePlaysTheWholeFlow is a person in a browser: starts a verification, opens its link, sends the text, shares the
-// contact, and sees VERIFIED and the event. Each state of the page shows all of itself, and is accessible where axe-core
+// contact, sees VERIFIED and the event, attacks, and answers a question. What is not pressed by mouse is done by keyboard: the focus is
+// visible, and after each choice it is where a person goes on. Each state of the page shows all of itself, and is accessible where axe-core
 // is installed to judge that.
 func TestDev_pagePlaysTheWholeFlow(t *testing.T) {
 	t.Parallel()
 	b := openTab(t)
 	hasAxe := b.UseAxe("color-contrast", "label", "button-name")
-	b.playFlow(startDev(t), func(state string) {
+	at := func(state string) {
 		if dir := os.Getenv(screenshots); dir != "" {
 			b.Expect(os.WriteFile(filepath.Join(dir, state+".png"), b.TakeScreenshot(), 0o600)).To(Succeed())
 		}
@@ -44,7 +48,10 @@ func TestDev_pagePlaysTheWholeFlow(t *testing.T) {
 		}
 		b.ExpectAccessible(state)
 		b.expectAllShown(state)
-	})
+	}
+	d := startDevWith(t, server.Dependencies{})
+	b.playFlow(d, at)
+	b.playQuestion(d, at)
 	b.Expect(b.TakeProblems()).To(BeEmpty())
 	t.Run("accessibility", func(t *testing.T) {
 		t.Parallel()
@@ -81,17 +88,21 @@ func (b *tab) playFlow(d *devProcess, at func(state string)) {
 		ContainSubstring(`"event": "verification.success"`)))
 	at("sent")
 
-	b.Press(`#init input[value="TELEGRAM"]`)
-	b.Press("#init .main")
-	b.Press("#requests .open")
+	b.TabTo(`#init input[name="method"]`)
+	b.PressKey("ArrowDown")
+	b.AwaitFocus(`#init input[value="TELEGRAM"]`)
+	b.enter("#init .main")
+	b.enter("#requests .open")
 	b.AwaitText("#send", Equal("Start"))
+	b.AwaitFocus("#text")
 	at("telegram-drafted")
-	b.Press("#send")
+	b.PressKey("Enter")
 	b.AwaitText("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
 	b.Press("#messages") // it can be focused, as it can be scrolled
 	at("prompted")
-	b.Press("#share")
+	b.enter("#share")
 	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.AwaitFocus("#text")
 	b.AwaitText("#received .card", ContainSubstring(`"method": "TELEGRAM"`))
 	at("shared")
 	b.Press("#received details summary")
@@ -106,7 +117,12 @@ func (b *tab) playMistakes(at func(state string)) {
 	b.Press(`#init input[value="WHATSAPP"]`)
 	b.Press("#init .main")
 	b.AwaitText("#requests .pill", Equal("PENDING"))
-	b.Press("#people button:last-child")
+	b.TabTo("#people button")
+	for _, move := range []struct{ key, tab string }{{"ArrowRight", "2"}, {"Home", "1"}, {"ArrowLeft", "5"}, {"ArrowRight", "1"}, {"End", "5"}} {
+		b.PressKey(move.key)
+		b.AwaitFocus(`#people [role="tab"]:nth-child(` + move.tab + `)[aria-selected="true"][tabindex="0"]`)
+	}
+	b.Expect(b.Eval(`document.querySelectorAll('#people [tabindex="0"], #people [aria-selected="true"]').length`)).To(BeEquivalentTo(1))
 	b.AwaitText("#identity", Equal("+4915198765432"))
 	b.AwaitText("#no-chat", ContainSubstring("No chat yet"))
 	at("another-user")
@@ -117,6 +133,15 @@ func (b *tab) playMistakes(at func(state string)) {
 	b.AwaitText("#requests .pill", Equal("PENDING"))
 	at("another-number")
 
+	b.enter("#misbehave summary")
+	b.AwaitText("#attack-summary", ContainSubstring("403 is right: the server refuses"))
+	b.enter("#attack button")
+	b.AwaitText("#attack-result", Equal("answered 403: as expected"))
+	b.AwaitFocus("#attack button")
+	b.AwaitText("#posted li", ContainSubstring("403 - attack no-signature, as expected"))
+	b.AwaitText("#requests .pill", Equal("PENDING"))
+	at("attacked")
+
 	b.Eval(`{
 		const real = window.fetch;
 		window.fetch = (path, init) => path.startsWith("/backend/status")
@@ -125,6 +150,42 @@ func (b *tab) playMistakes(at func(state string)) {
 	b.Press("#init .main")
 	b.AwaitText("#requests .pill", Equal("EXPIRED"))
 	at("expired")
+}
+
+// playQuestion comes from the page of a user, whose messenger is the simulated phone, and answers a question that has two buttons.
+func (b *tab) playQuestion(d *devProcess, at func(state string)) {
+	b.t.Helper()
+	d.call(http.StatusNoContent, http.MethodPut, d.page+"/sim/accounts/whatsapp/777", map[string]string{"number": "+4915112345699"})
+	link := map[string]string{"link": "https://wa.me/4915112345699?text=Hello"}
+	d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/send", link)
+	button := func(id, title string) map[string]any {
+		return map[string]any{"type": "reply", "reply": map[string]string{"id": id, "title": title}}
+	}
+	d.call(http.StatusOK, http.MethodPost, d.page+"/v25.0/777/messages?access_token=sim_4915112345699", map[string]any{
+		"messaging_product": "whatsapp", "to": "4915112345678", "type": "interactive", "interactive": map[string]any{
+			"type": "button", "body": map[string]string{"text": "Is it you?"},
+			"action": map[string]any{"buttons": []any{button("echo:1", "Confirm"), button("notme:1", "Not me")}},
+		},
+	})
+	p := b.openUserPage(d, nil)
+	b.AwaitText("header .test", HavePrefix("This is phoneproof dev: messengers are simulated"))
+	b.Open(b.Eval(`document.getElementById("open").href`).(string))
+	b.AwaitValue("#link", Equal(p.link))
+	b.AwaitText("#requests .id", Equal(p.id)) // the site began it, not the page
+	b.AwaitText("#replies button:first-child", Equal("Confirm"))
+	b.AwaitText("#replies button:last-child", Equal("Not me"))
+	at("question")
+	b.enter("#replies button:last-child")
+	b.AwaitText("#messages .bubble.user:last-child", HavePrefix("Not me"))
+	b.AwaitFocus("#text")
+	b.Await(`document.getElementById("replies").checkVisibility()`, BeFalse())
+}
+
+// enter leads the focus to an element and presses the Enter key there.
+func (b *tab) enter(selector string) {
+	b.t.Helper()
+	b.TabTo(selector)
+	b.PressKey("Enter")
 }
 
 // openPage opens the page of a dev, and returns once it shows something.

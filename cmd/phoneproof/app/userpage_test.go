@@ -21,12 +21,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/page/view"
-	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// maxUserPage is what the page of a user may have, in bytes.
-const maxUserPage = 30 << 10
 
 // pagePictures names the folder that the pictures of docs/page.md are written to, if it is set; see `make screenshot`.
 const pagePictures = "PHONEPROOF_TEST_PAGE_PICTURES"
@@ -79,15 +75,6 @@ func (p *userPage) judgePage(state string) {
 	p.ExpectNarrow(state)
 }
 
-// keepInside keeps the browser from following links to the messengers, which are other people's sites.
-func (p *userPage) keepInside() {
-	p.t.Helper()
-	p.Eval(`addEventListener("click", (event) => {
-		const link = event.target.closest("a");
-		if (link && !link.href.startsWith(location.origin)) { event.preventDefault(); window.opened = link.href; }
-	}, true); 0`)
-}
-
 // readQR returns what the QR code on the screen holds. Its place is given, because gozxing misjudges the size of one code in some hundreds
 // if it has to find it on the screen.
 func (p *userPage) readQR() string {
@@ -110,127 +97,7 @@ func (p *userPage) readQR() string {
 	return result.GetText()
 }
 
-// sendAs sends the prepared text from the phone of a simulated user.
-func (p *userPage) sendAs(user string) {
-	p.t.Helper()
-	p.dev.call(http.StatusAccepted, http.MethodPost, p.dev.page+"/sim/users/"+user+"/send", map[string]string{"link": p.link})
-}
-
-// TestUserPage_leadsToAVerifiedNumber is a person in a browser, with the phone beside it.
-func TestUserPage_leadsToAVerifiedNumber(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	b := openTab(t)
-	p := b.openUserPage(d, nil)
-	p.expectTitle("Verify your phone number")
-	p.Expect(p.readQR()).To(Equal(p.link), "what a phone reads from a large screen")
-	p.Resize(390, 844)
-	p.Expect(p.Eval(`document.querySelector(".scan img").checkVisibility()`)).To(BeFalse(), "a phone does not")
-	p.Expect(p.Eval(`performance.getEntriesByType("resource").filter((r) => !/\/v\/[^/]+\/(events|state)/.test(r.name)).map((r) => r.name).join()`)).
-		To(BeEmpty(), "one request to the first paint")
-	p.Expect(p.Eval(`fetch(location.href).then((r) => r.blob()).then((b) => b.size)`)).To(BeNumerically("<=", maxUserPage))
-
-	p.keepInside()
-	p.Press("#open")
-	p.expectTitle("Now tap Send in WhatsApp")
-	p.Expect(p.Eval("window.opened")).To(Equal(p.link))
-	b.Reload()
-	p.expectTitle("Now tap Send in WhatsApp")
-	p.sendAs("+4915112345678")
-	b.AwaitText("h1", Equal("Your number is verified"))
-	b.AwaitLocation(And(HavePrefix(d.page+"/?order=7&requestId="), HaveSuffix("&status=VERIFIED"))) // by itself
-	b.Expect(b.TakeProblems()).To(BeEmpty())
-}
-
-// TestUserPage_leadsBackFromAWrongNumber by a form, whose redirect the policy of the page allows. Its script counts the minutes until then.
-func TestUserPage_leadsBackFromAWrongNumber(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	p := openTab(t).openUserPage(d, nil)
-	p.AwaitText("h1", Equal("Verify your phone number"))
-	p.AwaitText("#left", Equal("Time left: 9 min"))
-	p.Eval(`document.getElementById("left").dataset.end = Date.now() + 59000; 0`)
-	p.AwaitText("#left", Equal("Less than a minute left"))
-	p.TabTo(".plain")
-	p.PressKey("Enter")
-	p.AwaitLocation(And(HavePrefix(d.page+"/?order=7&requestId="), HaveSuffix("&status=PENDING")))
-	p.Expect(d.status(p.id, "0s")).To(HaveKeyWithValue("hint", "NUMBER_WRONG"))
-	p.TakeProblems() // of the dev page, which has no icon
-}
-
-// TestDev_userPageLeadsToTheSimulatedPhone in place of a real number, which may be a stranger's.
-func TestDev_userPageLeadsToTheSimulatedPhone(t *testing.T) {
-	t.Parallel()
-	d := startDevWith(t, server.Dependencies{})
-	b := openTab(t)
-	p := b.openUserPage(d, nil)
-	p.expectTitle("Verify your phone number")
-	b.AwaitText("header .test", HavePrefix("This is phoneproof dev: messengers are simulated"))
-	p.Expect(p.readQR()).To(Equal(d.page + "/#" + p.link))
-	p.keepInside()
-	p.Press("#open")
-	p.Expect(p.Eval("window.opened")).To(Equal(d.page + "/#" + p.link))
-	b.Open(d.page + "/#" + p.link)
-	b.AwaitValue("#link", Equal(p.link))
-	b.AwaitText("#requests .id", Equal(p.id)) // the site began it, not the page
-	b.AwaitText("#requests strong", Equal(ada))
-	b.Press("#tap button")
-	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
-	b.Press("#send")
-	b.AwaitText("#requests .pill", Equal("VERIFIED"))
-	b.Expect(b.TakeProblems()).To(BeEmpty())
-}
-
-func TestUserPage_changesToTheOtherMessenger(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	b := openTab(t)
-	p := b.openUserPage(d, map[string]any{"returnURL": nil})
-	p.expectTitle("Verify your phone number")
-	p.sendAs("2")
-	p.expectTitle("That was another number")
-	p.TabTo(".switch")
-	p.PressKey("Enter")
-	b.AwaitText(".steps", ContainSubstring("Open Telegram"))
-	p.link = b.Eval(`document.getElementById("open").href`).(string)
-	p.Expect(p.link).To(HavePrefix("https://t.me/"))
-	p.sendAs("+4915112345678")
-	p.expectTitle("One more tap in Telegram")
-	p.dev.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/+4915112345678/share-contact", map[string]string{"wait": "30s"})
-	p.expectTitle("Your number is verified")
-	b.Expect(b.TakeProblems()).To(BeEmpty())
-}
-
-func TestUserPage_worksByKeyboardInArabic(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	p := openTab(t).openUserPage(d, map[string]any{"locale": "ar"})
-	p.expectTitle("تأكيد رقم هاتفك")
-	p.Expect(p.Eval(`getComputedStyle(document.body).direction`)).To(Equal("rtl"))
-	p.keepInside()
-	p.TabTo("#open")
-	p.PressKey("Enter")
-	p.expectTitle("اضغط الآن إرسال في WhatsApp")
-	p.TabTo(".switch")
-	p.PressKey("Enter")
-	p.AwaitText(".steps", ContainSubstring("Telegram"))
-	p.Expect(p.TakeProblems()).To(BeEmpty())
-}
-
-// TestUserPage_followsWithoutAScript reads the page by its reloads.
-func TestUserPage_followsWithoutAScript(t *testing.T) {
-	t.Parallel()
-	d := startDev(t)
-	b := openTab(t)
-	b.DisableScript()
-	p := b.openUserPage(d, map[string]any{"returnURL": nil})
-	b.AwaitText("h1", Equal("Verify your phone number"))
-	p.sendAs("+4915112345678")
-	b.AwaitText("h1", Equal("Your number is verified"))
-	b.Expect(b.TakeProblems()).To(BeEmpty())
-}
-
-// TestUserPage_everyStateIsAccessible looks at each state as the page renders it.
+// TestUserPage_everyStateIsAccessible looks at each state as the page renders it, and at what of it only a browser shows.
 func TestUserPage_everyStateIsAccessible(t *testing.T) {
 	t.Parallel()
 	b := openTab(t)
@@ -239,7 +106,7 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 		v := &view.View{
 			Language: language, State: view.State(state), DisplayName: "Ada's Bookshop", MaskedNumber: "+49*********78",
 			Method: verification.WhatsApp, Others: []view.Choice{{Method: verification.Telegram, URL: "/v/x"}},
-			Link: "https://wa.me/1", QR: "https://wa.me/" + strings.Repeat("1", 480), PageURL: r.URL.Path,
+			Link: "https://wa.me/1", QR: largeQR, PageURL: r.URL.Path,
 			Purpose: "Sign in to your account", TimeLeft: 9 * time.Minute,
 			ConfirmLabel: "Confirm", NotMeLabel: "Not me", Accent: "#fbbf24", OnAccent: "#000000",
 		}
@@ -283,11 +150,33 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 			p.judgeView(server.URL, language, string(view.Digits), variant)
 		}
 	}
+	p.openView(server.URL, "en", string(view.Ready), "?session")
+	p.expectLooks()
 	for _, language := range view.Languages() {
 		for _, state := range []view.State{view.OtherNumber, view.TextRefused, view.NoQuestion} { // the longest ones
 			p.openView(server.URL, language, string(state), "?session")
 		}
 	}
+}
+
+// largeQR is what the QR code of a view holds.
+var largeQR = "https://wa.me/" + strings.Repeat("1", 480)
+
+// expectLooks expects the page to be dark for a user who prefers that, its QR code to be read either way, the button that cancels to be as
+// large as the main one, and the minutes to be counted.
+func (p *userPage) expectLooks() {
+	p.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		p.EmulateScheme(scheme)
+		p.Expect(p.Eval(`getComputedStyle(document.body).backgroundColor.match(/\d+/g).every((color) => color < 50)`)).To(Equal(scheme == "dark"), scheme)
+		p.Expect(p.readQR()).To(Equal(largeQR), scheme)
+	}
+	p.Expect(p.Eval(`(() => {
+		const [go, end] = [".button:not(.cancel)", ".cancel"].map((name) => document.querySelector(name).getBoundingClientRect());
+		return Math.abs(go.width - end.width) < 1 && end.height >= go.height - 1;
+	})()`)).To(BeTrue(), "the second button has the same weight")
+	p.Eval(`document.getElementById("left").dataset.end = Date.now() + 59000; 0`)
+	p.AwaitText("#left", Equal("Less than a minute left"))
 }
 
 // openView opens a view in a state. On a large screen nothing of it is below the fold.
