@@ -134,6 +134,50 @@ language() {
 		grep -iE ":[0-9]+:.*$phrases"
 }
 
+# What the pages name is there: files and titles behind links, targets of make, functions of the walks, metrics and other names of the code; and
+# docs/errors.md has each code, hint, reason and event that clients meet.
+pages() {
+	local page link name room function file ok=0
+	local -A titles=()
+	while IFS=$'\t' read -r page name; do
+		titles[$page#$name]=1
+	done < <(files '*.md' | xargs awk '
+		FNR == 1 { code = 0 }
+		/^ *```/ { code = !code }
+		!code && /^#+ / { name = tolower($0); sub(/^#+ /, "", name); gsub(/[^a-z0-9_ -]/, "", name); gsub(/ /, "-", name); print FILENAME "\t" name }')
+	while IFS=$'\t' read -r page link; do
+		[[ -e ${link%%#*} && ($link != *.md#* || -n ${titles[$link]-}) ]] || { echo "$page: there is no $link"; ok=1; }
+	done < <(files '*.md' | xargs awk '
+		FNR == 1 { code = 0 }
+		/^ *```/ { code = !code }
+		!code { for (rest = $0; match(rest, /\]\([^)]+\)/); rest = substr(rest, RSTART + RLENGTH)) {
+			link = substr(rest, RSTART + 2, RLENGTH - 3)
+			if (link ~ /^[a-z]+:/) continue
+			folder = FILENAME; sub(/[^\/]*$/, "", folder)
+			link = link ~ /^#/ ? FILENAME link : folder link
+			while (sub(/[^\/.]+\/\.\.\//, "", link));
+			print FILENAME "\t" link
+		} }')
+	while read -r name; do
+		grep -qE "^$name:" Makefile || { echo "there is no make $name"; ok=1; }
+	done < <(files README.md CONTRIBUTING.md 'docs/*.md' | xargs grep -ohE '(^|`)make +[a-z][a-z-]*( |`|$)' | sed -E 's/.*make +([a-z-]+).*/\1/' | sort -u)
+	while IFS='|' read -r room function file; do
+		grep -qsE "^func .*\b${function##*.}[[(]" */"$room/$file" */*/"$room/$file" || { echo "docs/architecture.md: $room/$file has no $function"; ok=1; }
+	done < <(sed -nE 's/^[0-9]+\. `(\w+)\.([^`]+)`, `([^`]+)`.*/\1|\2|\3/p' docs/architecture.md)
+	while read -r name; do
+		echo "a page names $name, which is not in the code"
+		ok=1
+	done < <(comm -23 \
+		<(files README.md CONTRIBUTING.md 'docs/*.md' ':!docs/adr' | xargs grep -ohE '`[A-Z][a-z]+([A-Z][a-z]*)+[`=]|\bphoneproof_[a-z0-9_]+[a-z0-9]' |
+			tr -d '`=' | sed -E 's/_(bucket|count|sum)$//' | grep -vxE 'Rss(Anon|File)|ServerSideApply' | sort -u) \
+		<(files api charts cmd controllers internal ':!*_test.go' ':!*.md' | xargs grep -ohE '\w+' | sort -u))
+	while read -r name; do
+		grep -qF "\`$name\`" docs/errors.md || { echo "docs/errors.md has no $name"; ok=1; }
+	done < <(sed -nE '/verification\.update:/d; /x-extensible-enum: \[shared_contact/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
+		/x-extensible-enum:/,/^ *[a-z]+:/{s/.*x-extensible-enum: \[(.*)\]/\1/p; s/^ *- //p}' api/openapi.yaml | tr -d ' ' | tr , '\n')
+	return $ok
+}
+
 # What Kubernetes and the cluster's program share with the product is compiled once if all have the same versions.
 same_versions() {
 	local module ok=0
@@ -177,6 +221,7 @@ check 'imports' imports
 check 'platforms' platforms
 check 'same versions' same_versions
 check 'language' language
+check 'pages' pages
 check 'gofmt' format
 while ((${#running[@]} > 0)); do
 	print_ended

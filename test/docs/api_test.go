@@ -13,13 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/api"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // patience bounds waits, which are longer on a loaded machine.
@@ -57,19 +53,6 @@ curl -sSf "$SIM/sim/users/+4915112345678/share-contact" -H 'Content-Type: applic
 	script := strings.ReplaceAll(b.text, "REQUEST_ID", r.env["REQUEST_ID"])
 	g.Expect(script).NotTo(Equal(b.text))
 	g.Eventually(func() string { return r.run(t, script) }).WithTimeout(patience).Should(ContainSubstring("VERIFIED"), "%s", begun)
-}
-
-// fitsInitRequest checks a body of init against the contract, and that it has none but documented fields.
-func fitsInitRequest(t *testing.T, _ *reader, b block) {
-	t.Helper()
-	g := NewWithT(t)
-	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI)
-	g.Expect(err).NotTo(HaveOccurred())
-	var body any
-	g.Expect(json.Unmarshal([]byte(b.text), &body)).To(Succeed())
-	schema := document.Components.Schemas["InitRequest"].Value
-	schema.AdditionalProperties = openapi3.AdditionalProperties{Has: new(false)}
-	g.Expect(schema.VisitJSON(body, openapi3.EnableJSONSchema2020())).To(Succeed())
 }
 
 // sample is a block with its replacement from a run.
@@ -149,37 +132,6 @@ func replaceBlock(b block, text string) error {
 	return os.WriteFile(path, []byte(changed), 0o644)
 }
 
-func TestFormatSample(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(formatSample([]byte(`{"a":"b","n":12}`))).To(Equal(`{"a":"b","n":12}` + "\n"))
-	long := strings.Repeat("x", sampleWidth-len(`{"a":"",`))
-	g.Expect(formatSample([]byte(`{"a":"` + long + `","n":"a,b"}`))).To(Equal(`{"a":"` + long + `",` + "\n" + ` "n":"a,b"}` + "\n"))
-}
-
-// eventInShape checks that events have the fields that the page shows, in that order.
-func eventInShape(t *testing.T, _ *reader, b block) {
-	t.Helper()
-	g := NewWithT(t)
-	sent := sendEvent(t, rawSecret, "", time.Now()).body
-	g.Expect(fieldKinds(t, sent)).To(Equal(fieldKinds(t, []byte(b.text))))
-	g.Expect(keysOf(t, string(sent))).To(Equal(keysOf(t, b.text)))
-}
-
-// attentionInShape compares a block with the event of a request whose code came from another number.
-func attentionInShape(t *testing.T, _ *reader, b block) {
-	t.Helper()
-	g := NewWithT(t)
-	number, err := phone.FromE164("+4915112345678")
-	g.Expect(err).NotTo(HaveOccurred())
-	now := time.Now()
-	sent := sendEventOf(t, rawSecret, "", now, &verification.Request{
-		ID: "vr4soqontb52m5bmeyx7bop4b4", Phone: number, Method: verification.WhatsApp, Phase: verification.Pending,
-		CreatedAt: now, ExpiresAt: now.Add(time.Minute), Hints: []verification.Hint{{Kind: verification.HintOtherNumber, At: now}},
-	}).body
-	g.Expect(fieldKinds(t, sent)).To(Equal(fieldKinds(t, []byte(b.text))))
-	g.Expect(keysOf(t, string(sent))).To(Equal(keysOf(t, b.text)))
-}
-
 // fieldKinds returns the fields of a JSON object, each with its kind.
 func fieldKinds(t *testing.T, text []byte) map[string]string {
 	t.Helper()
@@ -209,19 +161,4 @@ func kindOf(value any) string {
 		}
 	}
 	return "a word"
-}
-
-// keysOf returns the names of a flat object's fields in order.
-func keysOf(t *testing.T, text string) []string {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(text))
-	var names []string
-	for i := -1; decoder.More() || i < 0; i++ {
-		token, err := decoder.Token()
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		if name, ok := token.(string); ok && i%2 == 0 {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -13,43 +13,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
-// notRun is the check of a block that cannot be run; its argument is the reason.
-func notRun(string) check { return func(*testing.T, *reader, block) {} }
-
-var (
-	clientsPattern = regexp.MustCompile(`grep -xE "([^"]+)" docs/clients\.md`)
-	clientsName    = regexp.MustCompile(`generate [a-z]+ ([a-z-]+)`)
-)
-
-// runByVerifyClients checks that hack/verify-clients.sh finds the command: it has the pattern, and the name of the tool.
-func runByVerifyClients(t *testing.T, _ *reader, b block) {
-	t.Helper()
-	g := NewWithT(t)
-	content, err := os.ReadFile(filepath.Join(root, "hack/verify-clients.sh"))
-	g.Expect(err).NotTo(HaveOccurred())
-	pattern := clientsPattern.FindStringSubmatch(string(content))
-	g.Expect(pattern).To(HaveLen(2))
-	found := 0
-	for _, name := range clientsName.FindAllStringSubmatch(string(content), -1) {
-		line := regexp.MustCompile(`^(?:` + strings.ReplaceAll(pattern[1], "$name", name[1]) + `)$`)
-		if line.MatchString(strings.TrimSuffix(b.text, "\n")) {
-			found++
-		}
-	}
-	g.Expect(found).To(Equal(1), "tools that have the command")
-}
-
-// yamlOnly is the check of YAML without a schema here; its argument is the reason.
-func yamlOnly(string) check {
-	return func(t *testing.T, _ *reader, b block) {
-		t.Helper()
-		for document := range strings.SplitSeq(b.text, "\n---\n") {
-			var into map[string]any
-			NewWithT(t).Expect(yaml.UnmarshalStrict([]byte(document), &into)).To(Succeed())
-		}
-	}
-}
-
 var (
 	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
 	makeVariable = regexp.MustCompile(`^[A-Z_]+$`)
@@ -140,12 +103,6 @@ func checkValue(t *testing.T, values map[string]any, setting string) {
 	}
 }
 
-// runsDev runs dev until it prints how to begin.
-func runsDev(t *testing.T, r *reader, b block) {
-	t.Helper()
-	r.startDev(t, b.text)
-}
-
 var flagPattern = regexp.MustCompile(`--[a-z-]+`)
 
 // flagsExist checks that phoneproof has the subcommands and flags. The values are up to the reader.
@@ -167,28 +124,4 @@ func verifyTokenBlock(t *testing.T, r *reader, b block) {
 	lookPathOrSkip(t, "openssl")
 	r.env["APP_SECRET"] = "0123456789abcdef0123456789abcdef"
 	NewWithT(t).Expect(r.run(t, b.text)).To(Equal(whatsapp.VerifyToken("NAMESPACE/NAME", []byte(r.env["APP_SECRET"])) + "\n"))
-}
-
-// bringsFaults runs lines against dev after which the API answers with errors, and takes these back.
-func bringsFaults(t *testing.T, r *reader, b block) {
-	t.Helper()
-	lookPathOrSkip(t, "curl")
-	g := NewWithT(t)
-	g.Expect(r.run(t, b.text)).To(BeEmpty(), "each is answered 204")
-	g.Expect(r.run(t, `curl -sS "$API/api/verify/status?id=vr1"; curl -sS -X POST "$API/api/verify/init"`)).
-		To(And(ContainSubstring("store_unavailable"), ContainSubstring("rate_limited")))
-	r.run(t, `curl -sS -X DELETE "$SIM/sim/faults"`)
-}
-
-// checkSimulation runs a reader's own test against dev, which the first block of the page started.
-func checkSimulation(t *testing.T, r *reader, b block) {
-	t.Helper()
-	lookPathOrSkip(t, "curl")
-	lookPathOrSkip(t, "jq")
-	g := NewWithT(t)
-	g.Expect(r.env["KEY"]).To(HavePrefix("pp_"))
-	r.run(t, b.text)
-	g.Eventually(func() string {
-		return r.run(t, `curl -sS "$SIM/receiver/deliveries"`)
-	}).WithTimeout(patience).Should(And(ContainSubstring(`"signature":"valid"`), ContainSubstring(`"standardSignature":"valid"`)))
 }

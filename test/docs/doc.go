@@ -1,5 +1,6 @@
-// Package docs runs the fenced blocks of README.md, CONTRIBUTING.md and the pages of docs unchanged.
+// Package docs does what a reader of the pages does first, or what proves something to them: it runs README.md, the quickstart and the
+// programs of docs/examples unchanged, checks signatures as the pages say, and finds the tests that docs/security.md names.
 //
-// Its invariant: every fenced block of those pages is named once in the table of its test, with its check or with the reason
-// why it cannot be checked. Adding or removing a block requires a change of the table.
+// Its invariant: a block that has a rule is there once, and is run as it is. What else the pages name is checked by `pages` in
+// hack/verify.sh.
 package docs

@@ -22,8 +22,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// kubectlScript is the kubectl of a reader of the pages. It is the real one, except that it deletes nothing, no pods run, and
-// awaited conditions become true.
+// kubectlScript is the kubectl of a reader of the pages. It is the real one, except that no pods run, and awaited conditions become true.
 const kubectlScript = `#!/bin/sh
 set -eu
 echo "kubectl $*" >>"$DOCS_CALLS"
@@ -31,7 +30,7 @@ namespace=$DOCS_NAMESPACE object= condition= previous=
 for word; do
 	case $previous in -n | --namespace) namespace=$word ;; esac
 	case $word in
-	vproj/* | vreq/*) object=$word ;;
+	vproj/*) object=$word ;;
 	--for=condition=*) condition=${word#--for=condition=} ;;
 	esac
 	previous=$word
@@ -39,10 +38,9 @@ done
 true_condition() {
 	printf '{"type":"%s","status":"True","reason":"%s","message":"","lastTransitionTime":"2026-11-21T04:23:41Z"}' "$1" "$1"
 }
-case " $* " in *" -n "* | *" -A "* | *" --server-side "*) ;; *) set -- --namespace "$namespace" "$@" ;; esac
+case " $* " in *" -n "*) ;; *) set -- --namespace "$namespace" "$@" ;; esac
 case " $* " in
-*" port-forward "* | *" logs "*) exit ;;
-*" delete "*) set -- "$@" --dry-run=server ;;
+*" port-forward "*) exit ;;
 *" wait "*--for=condition=*)
 	"$DOCS_KUBECTL" --namespace "$namespace" patch "$object" --subresource=status --type=merge --patch \
 		'{"status":{"observedGeneration":1,"conditions":['"$(true_condition "$condition"),$(true_condition Available)"']}}' >/dev/null
@@ -84,7 +82,7 @@ func newReader(t *testing.T, page string) *reader {
 		g.Expect(os.Symlink(program, filepath.Join(dir, programName))).To(Succeed())
 	}
 	scripts := map[string]string{"kubectl": kubectlScript, "curl": curlScript}
-	for _, name := range []string{"make", "helm", "skopeo", "crane"} {
+	for _, name := range []string{"make", "helm", "skopeo"} {
 		scripts[name] = recordScript
 	}
 	for name, script := range scripts {

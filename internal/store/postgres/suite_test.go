@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +47,17 @@ func newSchema(ctx context.Context) string {
 	return name
 }
 
-// newTenant creates a role that may use only its own schema of the database postgres, and returns the name of both. PostgreSQL's
-// default search_path puts its tables there.
+// newTenant creates a role as docs/postgresql.md says, which may use only its own schema of the database postgres, and returns the name of
+// both. PostgreSQL's default search_path puts its tables there.
 func newTenant(ctx context.Context) string {
 	GinkgoHelper()
 	name := "tenant_" + strings.ToLower(rand.Text()[:12])
-	execStatements(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD 'secret'", "CREATE SCHEMA AUTHORIZATION "+name)
+	page, err := os.ReadFile("../../../docs/postgresql.md")
+	Expect(err).NotTo(HaveOccurred())
+	_, block, _ := strings.Cut(string(page), "```sql\n")
+	block, _, found := strings.Cut(block, "```")
+	Expect(found).To(BeTrue(), "a block of SQL")
+	execStatements(ctx, strings.ReplaceAll(block, "shop", name))
 	return name
 }
 
