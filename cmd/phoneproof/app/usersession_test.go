@@ -55,12 +55,17 @@ func startSessionSite(t *testing.T) *sessionSite {
 	handler, err := page.NewHandler(page.Options{
 		Settings: func() *settings.Settings { return s.settings }, Service: s.service,
 		Link: func(_ *settings.Settings, _ *verification.Request, code verification.Code) string {
-			return "https://wa.me/4915112345670?text=" + code.Grouped()
+			return chatLink(code)
 		},
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	pages.Handle(page.Prefix, handler)
 	return s
+}
+
+// chatLink is the link that opens the messenger.
+func chatLink(code verification.Code) string {
+	return "https://wa.me/4915112345670?text=" + code.Grouped()
 }
 
 // sessionUser is a user with the page of a request open.
@@ -83,7 +88,7 @@ func (b *tab) openSessionPage(s *sessionSite, locale string) *sessionUser {
 	request, err := s.service.Initiate(b.t.Context(), in)
 	s.Expect(err).NotTo(HaveOccurred())
 	u := &sessionUser{site: s, request: request, userPage: &userPage{
-		tab: b, id: request.Request.ID, url: page.URL(s.settings, in.Method, request.Code, time.Now()),
+		tab: b, id: request.Request.ID, link: chatLink(request.Code), url: page.URL(s.settings, in.Method, request.Code, time.Now()),
 	}}
 	u.UseAxe("color-contrast", "document-title", "html-has-lang")
 	u.Open(u.url)
@@ -214,6 +219,7 @@ func TestUserSession_worksByKeyboardInArabic(t *testing.T) {
 	b.HandLinksToApps()
 	u := b.openSessionPage(s, "ar")
 	u.expectTitle("تأكيد رقم هاتفك")
+	u.Expect(u.readQR()).To(Equal(u.link), "what a phone reads from a large screen")
 	u.enter("#open")
 	u.AwaitApp()
 	u.expectTitle("اضغط الآن إرسال في WhatsApp")
