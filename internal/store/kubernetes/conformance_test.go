@@ -35,10 +35,9 @@ var _ = Describe("The store contract", func() {
 					settle(ctx, s)
 				}
 			},
-			BoundedOvershoot: true,
-			Break:            line.cut,
+			Break: line.cut,
 		}
-	})
+	}, storetest.Queue|storetest.ExactLimits)
 })
 
 // line is a connection to the API server that can be cut.

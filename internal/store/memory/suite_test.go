@@ -32,5 +32,5 @@ var _ = Describe("The memory store", func() {
 				return func() { backend.Fail(nil) }
 			},
 		}
-	})
+	}, 0)
 })

@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,34 +28,42 @@ func queueOf(s verification.Store) verification.Queue {
 }
 
 var _ = Describe("The store contract, by a clock that is stepped", func() {
+	// Each spec has its own projects, so that all can share the tables.
+	begin := time.Date(2026, 2, 28, 23, 59, 59, 987654000, time.UTC)
+	clock := sync.OnceValues(func() (schema string, advance func(time.Duration)) {
+		schema = newSchema(context.Background())
+		return schema, newClock(context.Background(), schema, begin)
+	})
 	storetest.Exercise(func() storetest.Harness {
 		ctx := context.Background() // Exercise passes none
-		schema := newSchema(ctx)
-		advance := newClock(ctx, schema, time.Date(2026, 2, 28, 23, 59, 59, 987654000, time.UTC))
+		schema, advance := clock()
+		execStatements(ctx, fmt.Sprintf("UPDATE %s.clock SET at = '%s'", schema, begin.Format(time.RFC3339Nano)))
 		uri, cut := newLineURI(ctx, schema)
 		return storetest.Harness{
-			Open:     func(project string) verification.Store { return openStore(ctx, project, uri) },
-			Queue:    queueOf,
-			Advance:  advance,
-			Uncapped: true,
-			Break:    cut,
+			Open:    func(project string) verification.Store { return openStore(ctx, project, uri) },
+			Queue:   queueOf,
+			Advance: advance,
+			Break:   cut,
 		}
-	})
+	}, storetest.Cap)
 })
 
 // The same with the clock of the server, in the query mode that PgBouncer needs, and with a role that may use only the schema of
-// its name.
+// its name. make test runs each statement in that mode, and what waits; make test-slow runs all.
 var _ = Describe("The store contract, by the server's clock, without prepared statements, in its own schema", func() {
+	topics := []string{"counts", "activity", "lists", "leases", "windows", "declines", "test keys"}
+	if os.Getenv("PHONEPROOF_TEST_SLOW") != "" {
+		topics = nil
+	}
+	tenant := sync.OnceValue(func() string { return newTenant(context.Background()) })
 	storetest.Exercise(func() storetest.Harness {
 		ctx := context.Background() // Exercise passes none
-		tenant := newTenant(ctx)
-		uri, cut := newLineURI(ctx, tenant)
-		uri = withSetting(withRole(tenant, uri), "default_query_exec_mode", "exec")
+		uri, cut := newLineURI(ctx, tenant())
+		uri = withSetting(withRole(tenant(), uri), "default_query_exec_mode", "exec")
 		return storetest.Harness{
-			Open:     func(project string) verification.Store { return openStore(ctx, project, uri) },
-			Queue:    queueOf,
-			Uncapped: true,
-			Break:    cut,
+			Open:  func(project string) verification.Store { return openStore(ctx, project, uri) },
+			Queue: queueOf,
+			Break: cut,
 		}
-	})
+	}, storetest.Cap|storetest.SteppedClock, topics...)
 })

@@ -19,6 +19,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/test/pgserver"
+	_ "github.com/phoneproof/phoneproof/test/skipped" // prints which specs are skipped and why
 )
 
 func TestPostgres(t *testing.T) {

@@ -15,15 +15,15 @@ func declineChecks() []check {
 	return []check{
 		{name: "start no request for the number, in any of its forms", run: declinesNumber},
 		{name: "count for what the limits say at the moment", run: declinesChanged},
-		{name: "end to the instant", needs: needsSteppedClock, run: declinesEnd},
-		{name: "count until the last of several is over", needs: needsSteppedClock, run: declinesLast},
+		{name: "end to the instant", needs: SteppedClock, run: declinesEnd},
+		{name: "count until the last of several is over", needs: SteppedClock, run: declinesLast},
 		{name: "leave the limit with the longest wait", run: declinesLongestWait},
 		{name: "answer the retry of a request that exists", run: declinesRetry},
 		{name: "refuse each of many concurrent creations", run: declinesRaced},
 		{name: "are none of a request that ends otherwise", run: declinesOther},
 		{name: "count after another end of their request, too", run: declinesAfterEnd},
 		{name: "end with their request", run: declinesDeleted},
-		{name: "keep their request in a full store", needs: needsCap | needsSteppedClock, run: declinesKept},
+		{name: "keep their request in a full store", needs: Cap | SteppedClock, run: declinesKept},
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 func eventChecks() []check {
 	return []check{
 		{name: "keeps what the client gave, through every way to read it", run: keepsClientData},
-		{name: "hands out the event of a pending request, and its expiry in time", needs: needsQueue, run: queueAttention},
-		{name: "hands out no event of a pending request while events are paused or off", needs: needsQueue, run: queueAttentionPaused},
-		{name: "makes the event of an expired request due", needs: needsQueue, run: queueExpired},
+		{name: "hands out the event of a pending request, and its expiry in time", needs: Queue, run: queueAttention},
+		{name: "hands out no event of a pending request while events are paused or off", needs: Queue, run: queueAttentionPaused},
+		{name: "makes the event of an expired request due", needs: Queue, run: queueExpired},
 		{name: "ends the event of a pending request with it, and then deletes it in time", run: attentionEnds},
-		{name: "evicts no lapsed request whose event is still to come", needs: needsCap, run: capKeepsLapsed},
+		{name: "evicts no lapsed request whose event is still to come", needs: Cap, run: capKeepsLapsed},
 	}
 }
 

@@ -17,7 +17,7 @@ type Harness struct {
 	Queue func(verification.Store) verification.Queue
 
 	// Advance advances the store clock by exactly d, for all instances. Nil if that is impossible, as with a database's own
-	// clock: the specs then wait, and checks that need a stopped clock are skipped.
+	// clock: the specs then wait.
 	Advance func(d time.Duration)
 
 	// Tick is the unit of waiting if Advance is nil. Several operations of the store must fit into it. Half a second if zero.
@@ -27,43 +27,26 @@ type Harness struct {
 	// called before creations whose limits depend on other writes, never between a write and a lookup by key.
 	Settle func()
 
-	// BoundedOvershoot allows replicas that create within Settle's lag to exceed a rate together, each by the admissions of
-	// the others. If false, limits and the storage cap are exact for any number of concurrent replicas.
-	BoundedOvershoot bool
-
-	// Uncapped reports whether the store ignores Limits.MaxStored: a database needs no cap.
-	Uncapped bool
-
-	// Break makes the backend unreachable for all instances and returns the function that repairs it. Nil if that is
-	// impossible.
+	// Break makes the backend unreachable for all instances and returns the function that repairs it.
 	Break func() (repair func())
+
+	lacks Feature
 }
 
-// need is a set of features that a check needs from a harness.
-type need int
+// Feature is a set of features that a backend may lack.
+type Feature int
 
+// The features; each check says which it needs.
 const (
-	needsQueue need = 1 << iota
-	needsSteppedClock
-	needsExactLimits
-	needsOutage
-	needsCap
+	// Queue: workers compete for what is due, see Harness.Queue.
+	Queue Feature = 1 << iota
+	// SteppedClock: time passes by Harness.Advance alone.
+	SteppedClock
+	// ExactLimits: limits and the storage cap are exact for any number of concurrent replicas. Otherwise replicas that create
+	// within Settle's lag may exceed a rate together, each by the admissions of the others.
+	ExactLimits
+	// Cap: the store heeds Limits.MaxStored. A database needs no cap.
+	Cap
 )
 
-// missingNeed returns why a check cannot run on the harness, or an empty text.
-func (h Harness) missingNeed(n need) string {
-	switch {
-	case n&needsQueue != 0 && h.Queue == nil:
-		return "the store's workers do not compete"
-	case n&needsSteppedClock != 0 && h.Advance == nil:
-		return "the store's clock cannot be stepped"
-	case n&needsExactLimits != 0 && h.BoundedOvershoot:
-		return "the store's limits are not exact among replicas"
-	case n&needsCap != 0 && h.Uncapped:
-		return "the store does not cap what is stored"
-	case n&needsOutage != 0 && h.Break == nil:
-		return "the backend cannot be broken"
-	default:
-		return ""
-	}
-}
+func (h Harness) has(f Feature) bool { return h.lacks&f == 0 }

@@ -11,13 +11,13 @@ import (
 
 func leaseChecks() []check {
 	return []check{
-		{name: "keep work from others until they end", needs: needsQueue, run: repeatIfSlow(leaseHolds)},
-		{name: "end neither early nor late", needs: needsQueue | needsSteppedClock, run: leaseEnds},
-		{name: "return work in its original order when they end", needs: needsQueue, run: repeatIfSlow(leaseOrder)},
-		{name: "fence off a holder whose lease has ended", needs: needsQueue, run: leaseFences},
-		{name: "end with the step they were claimed for", needs: needsQueue, run: leaseEndsEarly},
-		{name: "go on through a write that leaves the work as it is", needs: needsQueue, run: leaseOutlivesOtherWrites},
-		{name: "count an epoch for each claim, none for other writes", needs: needsQueue, run: leaseCounts},
+		{name: "keep work from others until they end", needs: Queue, run: repeatIfSlow(leaseHolds)},
+		{name: "end neither early nor late", needs: Queue | SteppedClock, run: leaseEnds},
+		{name: "return work in its original order when they end", needs: Queue, run: repeatIfSlow(leaseOrder)},
+		{name: "fence off a holder whose lease has ended", needs: Queue, run: leaseFences},
+		{name: "end with the step they were claimed for", needs: Queue, run: leaseEndsEarly},
+		{name: "go on through a write that leaves the work as it is", needs: Queue, run: leaseOutlivesOtherWrites},
+		{name: "count an epoch for each claim, none for other writes", needs: Queue, run: leaseCounts},
 	}
 }
 

@@ -19,17 +19,17 @@ const (
 
 func queueChecks() []check {
 	return []check{
-		{name: "hands out due work, the longest overdue first", needs: needsQueue, run: queueOrder},
-		{name: "hands out nothing before its time", needs: needsQueue, run: queueNotYet},
-		{name: "hands out work exactly when it is due", needs: needsQueue | needsSteppedClock, run: queueOnTime},
-		{name: "hands out the current state", needs: needsQueue, run: queueCurrent},
-		{name: "hands out work of its own project only", needs: needsQueue, run: queueProject},
-		{name: "hands out no event while events are paused", needs: needsQueue, run: queuePaused},
-		{name: "hands out each event that waits once more after a repair", needs: needsQueue, run: queueRepaired},
-		{name: "hands out deletions once retention ends", needs: needsQueue, run: queueRetention},
-		{name: "hands out no code that can come back until it has rested", needs: needsQueue | needsSteppedClock, run: queueKeepsResting},
-		{name: "hands each of 500 due requests to one of many workers", needs: needsQueue, run: queueRaced},
-		{name: "hands out every step of a lifecycle", needs: needsQueue, run: queueLife},
+		{name: "hands out due work, the longest overdue first", needs: Queue, run: queueOrder},
+		{name: "hands out nothing before its time", needs: Queue, run: queueNotYet},
+		{name: "hands out work exactly when it is due", needs: Queue | SteppedClock, run: queueOnTime},
+		{name: "hands out the current state", needs: Queue, run: queueCurrent},
+		{name: "hands out work of its own project only", needs: Queue, run: queueProject},
+		{name: "hands out no event while events are paused", needs: Queue, run: queuePaused},
+		{name: "hands out each event that waits once more after a repair", needs: Queue, run: queueRepaired},
+		{name: "hands out deletions once retention ends", needs: Queue, run: queueRetention},
+		{name: "hands out no code that can come back until it has rested", needs: Queue | SteppedClock, run: queueKeepsResting},
+		{name: "hands each of 500 due requests to one of many workers", needs: Queue, run: queueRaced},
+		{name: "hands out every step of a lifecycle", needs: Queue, run: queueLife},
 	}
 }
 

@@ -196,7 +196,7 @@ func ratesRefused(ctx context.Context, t *trial) {
 		t.expectRefused(ctx, s, t.newForKey("one", "+4915112345670"), both, verification.CodeRateLimited)
 	}
 	for range 4 { // refused for the storage cap, must not count at all
-		if !t.harness.Uncapped {
+		if t.harness.has(Cap) {
 			t.expectRefused(ctx, s, t.newForKey("two", "+4915112345670"), both, verification.CodeTooManyStored)
 		}
 	}
@@ -284,10 +284,10 @@ func ratesRaced(ctx context.Context, t *trial) {
 			}
 			t.Expect(err).To(haveCode(verification.CodeRateLimited))
 		}
-		if t.harness.BoundedOvershoot {
-			t.Expect(admitted).To(And(BeNumerically(">=", limit), BeNumerically("<=", limit*len(stores))))
-		} else {
+		if t.harness.has(ExactLimits) {
 			t.Expect(admitted).To(Equal(limit))
+		} else {
+			t.Expect(admitted).To(And(BeNumerically(">=", limit), BeNumerically("<=", limit*len(stores))))
 		}
 		for _, s := range stores {
 			t.expectRefused(ctx, s, creation(raced), limits, verification.CodeRateLimited)

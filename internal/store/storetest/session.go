@@ -21,9 +21,9 @@ func sessionChecks() []check {
 		{name: "counts wrong codes exactly among replicas, and ends once", run: sessionWrongCodes},
 		{name: "changes nothing for a right code that is only checked", run: sessionChecked},
 		{name: "ends in one final state when a confirmation races with a cancellation", run: sessionCanceled},
-		{name: "gives a request that is proven late two minutes more", needs: needsSteppedClock, run: sessionLate},
-		{name: "hands out the end of a request that is proven late on time", needs: needsQueue | needsSteppedClock, run: sessionLateQueue},
-		{name: "evicts no request that is proven late before its end", needs: needsCap | needsSteppedClock, run: sessionLateCap},
+		{name: "gives a request that is proven late two minutes more", needs: SteppedClock, run: sessionLate},
+		{name: "hands out the end of a request that is proven late on time", needs: Queue | SteppedClock, run: sessionLateQueue},
+		{name: "evicts no request that is proven late before its end", needs: Cap | SteppedClock, run: sessionLateCap},
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 
 func storageCapChecks() []check {
 	return []check{
-		{name: "evicts the oldest finished request, by creation", needs: needsCap, run: capEvicts},
-		{name: "never evicts open requests", needs: needsCap, run: capKeepsOpen},
-		{name: "evicts an earlier request that became evictable later", needs: needsCap, run: capEvictsByAge},
-		{name: "admits an existing id, and fills a freed place", needs: needsCap, run: capFreed},
-		{name: "follows a cap that is lowered", needs: needsCap, run: capLowered},
-		{name: "evicts no code that can come back until it has rested", needs: needsCap | needsSteppedClock, run: capKeepsResting},
-		{name: "is not exceeded by concurrent creations", needs: needsCap | needsExactLimits, run: capRaced},
+		{name: "evicts the oldest finished request, by creation", needs: Cap, run: capEvicts},
+		{name: "never evicts open requests", needs: Cap, run: capKeepsOpen},
+		{name: "evicts an earlier request that became evictable later", needs: Cap, run: capEvictsByAge},
+		{name: "admits an existing id, and fills a freed place", needs: Cap, run: capFreed},
+		{name: "follows a cap that is lowered", needs: Cap, run: capLowered},
+		{name: "evicts no code that can come back until it has rested", needs: Cap | SteppedClock, run: capKeepsResting},
+		{name: "is not exceeded by concurrent creations", needs: Cap | ExactLimits, run: capRaced},
 	}
 }
 

@@ -19,8 +19,8 @@ func testKeyChecks() []check {
 	return []check{
 		{name: "keeps the mode of a request", run: keepsTestKeysApart},
 		{name: "counts requests of test keys apart", run: countsTestKeysApart},
-		{name: "makes room for requests of test keys apart", needs: needsCap, run: capsTestKeysApart},
-		{name: "hands out the outcomes and events of test keys", needs: needsQueue, run: claimsTests},
+		{name: "makes room for requests of test keys apart", needs: Cap, run: capsTestKeysApart},
+		{name: "hands out the outcomes and events of test keys", needs: Queue, run: claimsTests},
 	}
 }
 

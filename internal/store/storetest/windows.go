@@ -12,8 +12,8 @@ import (
 func windowChecks() []check {
 	return []check{
 		{name: "slide: later admissions still count when the first leaves", run: repeatIfSlow(windowsSlide)},
-		{name: "end to the microsecond one period after an admission", needs: needsSteppedClock, run: windowsEnd},
-		{name: "return exactly when one more is admitted", needs: needsSteppedClock, run: windowsRetryAfter},
+		{name: "end to the microsecond one period after an admission", needs: SteppedClock, run: windowsEnd},
+		{name: "return exactly when one more is admitted", needs: SteppedClock, run: windowsRetryAfter},
 		{name: "admit one more after the returned wait", run: repeatIfSlow(windowsAdmitAfterWait)},
 		{name: "return the longest wait of all limits", run: windowsLongestWait},
 	}
