@@ -380,7 +380,7 @@ var objectsMutants = []Mutant{
 		Symbol: "kubernetes.(*api).putStatus",
 		Old:    "Param(\"fieldManager\", fieldManager).Body(encodeJSON(o)))",
 		New:    "Param(\"fieldManager\", fieldManager).Body(encodeJSON(func() any { o = o.DeepCopy(); o.ResourceVersion = \"\"; return o }())))",
-		Suite:  "objects", Test: "The store contract races|lets 64 racers",
+		Suite:  "objects", Test: "The store contract races",
 	},
 	{
 		Name: "objects-deleted-without-preconditions", Promise: "hazards.md F18: no step is taken on a state that is gone",

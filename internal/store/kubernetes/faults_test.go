@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -421,41 +420,6 @@ var _ = Describe("Faults", func() {
 		Expect(b.All()).To(ConsistOf(Change{ID: kept, Kind: KindRequest}))
 		Expect(b.ReadFinal(ctx, kept)).To(Equal(verified))
 		Expect(tap.take()).NotTo(HaveKey("list of informer"))
-	})
-
-	It("lets 64 racers at two replicas each see the one before", func(ctx SpecContext) {
-		id := create(ctx, a)
-		update(ctx, a, id, verifyNow)
-		var all sync.WaitGroup
-		for i := range 64 {
-			all.Go(func() {
-				defer GinkgoRecover()
-				_, err := []*Store{a, b}[i%2].Update(ctx, id, func(r *verification.Request, _ time.Time) error {
-					r.Delivery.Attempts++
-					return nil
-				})
-				Expect(err).NotTo(HaveOccurred())
-			})
-		}
-		all.Wait()
-		Expect(a.Read(ctx, id)).To(HaveField("Delivery.Attempts", 64))
-		AddReportEntry(fmt.Sprintf("64 racers, calls of one of two replicas: %v", tap.take()))
-	})
-
-	It("leads a contact to its request at another replica at once, round after round", func(ctx SpecContext) {
-		begin := time.Now()
-		const rounds = 60
-		for i := range rounds {
-			from, to := a, b
-			if i%2 == 1 {
-				from, to = b, a
-			}
-			id := create(ctx, from)
-			binding := bindingOf(i % 5)
-			bound := update(ctx, from, id, bindTo(binding))
-			Expect(to.Awaiting(ctx, binding)).To(Equal(bound), "round %d", i)
-		}
-		AddReportEntry(fmt.Sprintf("create, bind and find: %v a round; calls of one replica: %v", time.Since(begin)/rounds, tap.take()))
 	})
 })
 
