@@ -3,7 +3,7 @@
 #
 #	hack/test.sh          all but those labelled "slow", without the race detector
 #	hack/test.sh race     the packages of the product that need no API server, with the race detector, which needs a C compiler
-#	hack/test.sh slow     the other packages, and all specs of test/integration, with the race detector
+#	hack/test.sh slow     the other packages, and all specs of test/integration and of PostgreSQL, with the race detector
 #
 # What starts no goroutine and shares nothing has nothing to race, and is left out of both.
 #
@@ -119,8 +119,9 @@ if [[ -n $specs && $mode == all ]]; then
 	done
 fi
 if [[ -n $specs && $mode == slow ]]; then
-	"${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link -timeout="$timeout" -race \
-		-run="$small_part" ./internal/leader ./internal/operator ./internal/server ./internal/webhook </dev/null || status=1
+	PHONEPROOF_TEST_SLOW=1 "${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link \
+		-timeout="$timeout" -race -run="$small_part|^TestPostgres\$" \
+		./internal/leader ./internal/operator ./internal/server ./internal/webhook ./internal/store/postgres </dev/null || status=1
 fi
 for group in "${groups[@]}"; do
 	wait "$group"
