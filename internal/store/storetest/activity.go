@@ -167,8 +167,8 @@ func reportsLastMessage(ctx context.Context, t *trial) {
 		if heard.Equal(begun) {
 			want.LastHeard = time.Time{}
 		}
-		replicas := []verification.Store{a, t.openReplica()} // two more for each question of each step would be near a hundred
-		t.expectActivityOf(ctx, replicas, begun, want)
-		t.expectActivityOf(ctx, replicas, heard.Add(time.Microsecond), verification.Activity{Expired: step.expired})
+		// Two more replicas for each question of each step would be near a hundred.
+		t.expectActivityOf(ctx, []verification.Store{a, b}, begun, want)
+		t.expectActivityOf(ctx, []verification.Store{a, b}, heard.Add(time.Microsecond), verification.Activity{Expired: step.expired})
 	}
 }
