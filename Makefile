@@ -229,14 +229,6 @@ SEED ?= 0
 chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, STORE, SEED).
 	$(CLOCK) chaos go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
 
-# The adversary: how many victims of each kind for each store, or 0 for as many as there is time for.
-VICTIMS ?= 0
-
-adversary: DURATION = 1m
-.PHONY: adversary
-adversary: envtest-assets postgres-assets ## Have attackers pass links on to victims, and judge by a ledger whether anyone was verified (VICTIMS, DURATION, STORE).
-	$(CLOCK) adversary go run ./test/adversary -victims=$(VICTIMS) -duration=$(DURATION) -store=$(STORE)
-
 # Mutants: ci for the cheapest ones, which continuous integration plants; and a regular expression of their names.
 SLICE ?=
 ONLY ?=

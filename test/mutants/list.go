@@ -7,5 +7,5 @@ import "slices"
 func allMutants() []Mutant {
 	return slices.Concat(domainMutants, phoneMutants, webhookMutants, telegramMutants, whatsappMutants, whatsappAccountMutants, textsMutants,
 		memoryMutants, postgresMutants, objectsMutants, sessionMutants, loopMutants, wiringMutants, apiMutants, requestMutants, pageMutants,
-		operatorMutants, chaosMutants, adversaryMutants, testKeyMutants, pluginMutants)
+		operatorMutants, chaosMutants, testKeyMutants, pluginMutants)
 }

@@ -61,6 +61,21 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestSession_fiveWrongCodesEndIt",
 	},
 	{
+		Name: "page-verifies", Promise: "proof.md 17: digits that are entered on a page which was passed on verify nothing",
+		Symbol: "verification.(*Service).CheckSessionCode", Old: "err := r.CheckSessionCode(", New: "err := r.ConfirmSession(",
+		Suite: "domain", Test: "TestSession_checkedCodeChangesNothing",
+	},
+	{
+		Name: "not-me-goes-unheard", Promise: "proof.md 17: Not me ends a request",
+		Symbol: "verification.(*Request).DeclineProven", Old: "r.endBecause(HintDeclined, now, wanted)", New: "r.addHint(HintDeclined, now)",
+		Suite: "domain", Test: "TestSession_notMeOfTheProverEndsIt",
+	},
+	{
+		Name: "no-cool-down", Promise: "proof.md 17: no request begins for a number after Not me",
+		Symbol: "verification.UntilCooledDown", Old: "if cooldown <= 0 ||", New: "if cooldown >= 0 ||",
+		Suite: "domain", Test: "TestAdmissions_states",
+	},
+	{
 		Name: "anyone-declines", Promise: "proof.md 13: Not me by the proven sender",
 		Symbol: "verification.(*Request).DeclineProven", Old: "|| !isProver(r)", New: "",
 		Suite: "domain", Test: "TestSession_notMeOfTheProverEndsIt|TestSession_contactOfTheProver",

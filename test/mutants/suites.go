@@ -40,10 +40,6 @@ var suites = map[string]Suite{
 			"go", "run", "./test/chaos", "-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-seed=1", "-dir=" + workerDir,
 		},
 	},
-	"adversary": {
-		Package: "./test/adversary", Whole: true, Limit: minutes(2),
-		Command: []string{"go", "run", "./test/adversary", "-store=memory", "-replicas=1", "-victims=20", "-dir=" + workerDir},
-	},
 }
 
 // minutes returns a limit of n minutes.

@@ -1,0 +1,272 @@
+package adversary
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/simphone"
+)
+
+// pageEvery is how often a page is opened again: none lets itself be opened much more often.
+const pageEvery = 500 * time.Millisecond
+
+// TestAttacks plays each attack by each messenger. The rows of docs/security.md name them.
+func TestAttacks(t *testing.T) {
+	w := startWorld(t)
+	for title, play := range map[string]func(*scene){
+		"relayed link":  func(s *scene) { s.relay(func(a *person) string { return a.openMessenger(a.page) }) },
+		"unopened page": func(s *scene) { s.relay(func(a *person) string { return a.page }) },
+		"opened page":   (*scene).relayOpenedPage,
+		"QR on a wall":  (*scene).showQR,
+		"race":          (*scene).race,
+		"stolen codes":  (*scene).stealCodes,
+		"guess":         (*scene).guess,
+		"bombing":       (*scene).bomb,
+	} {
+		for _, method := range []string{byWhatsApp, byTelegram} {
+			t.Run(title+" by "+method, func(t *testing.T) {
+				t.Parallel()
+				play(&scene{world: w, WithT: NewWithT(t), t: t, method: method, read: map[string]string{}})
+			})
+		}
+	}
+}
+
+// relay passes on what prepare returns to the owner of a number, who obeys it, while previews look through all links.
+func (s *scene) relay(prepare func(attacker *person) string) (attacker *person, codes simphone.Codes) {
+	s.t.Helper()
+	number := s.newNumber()
+	attacker = s.newStarted(number)
+	offer := prepare(attacker)
+	victim, scanner := s.newPerson(), s.newScanner()
+	if !messengerLink.MatchString(offer) {
+		scanner.scan(offer)
+	}
+	codes, _ = s.prove(victim, number, offer)
+	scanner.scan(codes.ReturnLink)
+	victim.obey(codes, offer)
+	scanner.scan(codes.ReturnLink)
+	attacker.claim(s.idOf(number))
+	attacker.expectNothing(codes)
+	scanner.expectNothing(codes)
+	attacker.expectNotVerified(number)
+	attacker.hear(codes, number)
+	return attacker, codes
+}
+
+// scan opens an address, and the page there, without cookies and by the methods that change nothing.
+func (p *person) scan(address string) {
+	p.t.Helper()
+	page, _, _ := strings.Cut(address, "/return?")
+	for _, method := range []string{http.MethodHead, http.MethodGet} {
+		p.mustSend(method, address, nil)
+		p.mustSend(method, page, nil)
+	}
+}
+
+// obey does all that pages and chat offer, in the browser of the owner of the number, who has no session in the shop.
+func (p *person) obey(codes simphone.Codes, offer string) {
+	p.t.Helper()
+	p.open(codes.ReturnLink)
+	pages := []string{chatPage(codes)}
+	if !messengerLink.MatchString(offer) {
+		page, _, _ := strings.Cut(offer, "?")
+		pages = append(pages, page)
+	}
+	for _, page := range pages {
+		shop := p.enterOnPage(page, codes.Digits)
+		p.Expect(shop.url.String()).To(Equal(shopURL+"/me"), "the digits are right, and lead to the shop, which has them not begun there")
+	}
+	p.Expect(p.mustSend(http.MethodPost, shopURL+"/digits", url.Values{"code": {codes.Digits}}).url.Path).To(Equal("/me"))
+	p.Expect(p.isVerified()).To(BeFalse())
+}
+
+// claim opens the shop's return address as if a page had led there.
+func (p *person) claim(request string) {
+	p.t.Helper()
+	for _, query := range []string{"status=VERIFIED", "status=VERIFIED&code=", "status=PENDING&code=AAAAAAAAAAAAAAAAAAAAAA"} {
+		p.open(shopURL + "/return?requestId=" + request + "&" + query)
+	}
+}
+
+// hear ends an attack: the digits are read out to the attacker, which stops at no level.
+func (p *person) hear(codes simphone.Codes, number string) {
+	p.t.Helper()
+	got, err := p.enterDigits(codes.Digits)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(got.body).To(ContainSubstring("Verified: " + number))
+	p.Expect(p.isVerified()).To(BeTrue())
+	p.Expect(p.phasesOf(number)).To(ContainElement(verifyv1.PhaseVerified))
+}
+
+// expectNotVerified expects that neither the shop nor the store has a number as verified.
+func (p *person) expectNotVerified(number string) {
+	p.t.Helper()
+	p.Expect(p.isVerified()).To(BeFalse())
+	p.Expect(p.phasesOf(number)).NotTo(ContainElement(verifyv1.PhaseVerified))
+}
+
+func (s *scene) phasesOf(number string) []verifyv1.Phase {
+	s.t.Helper()
+	var all []verifyv1.Phase
+	for _, r := range s.readStored(number) {
+		all = append(all, r.Status.Phase)
+	}
+	return all
+}
+
+// idOf returns the id of the only request for a number.
+func (s *scene) idOf(number string) string {
+	s.t.Helper()
+	stored := s.readStored(number)
+	s.Expect(stored).To(HaveLen(1))
+	return stored[0].Name
+}
+
+// relayOpenedPage has the attacker hold the page open, with its cookie and its stream of events, which ends with the request.
+func (s *scene) relayOpenedPage() {
+	var following sync.WaitGroup
+	defer following.Wait()
+	attacker, codes := s.relay(func(a *person) string {
+		a.openMessenger(a.page)
+		following.Go(func() { _, _ = a.send(http.MethodGet, a.page+"/events", nil) }) // what it brought is looked at below
+		return a.page
+	})
+	following.Wait()
+	attacker.expectNothing(codes)
+}
+
+// showQR shows the picture of the page to a bystander, too, whose number no one claimed.
+func (s *scene) showQR() {
+	s.relay(func(a *person) string {
+		content := a.readQR()
+		link := content
+		if !messengerLink.MatchString(content) {
+			link = s.newPerson().openMessenger(content)
+		}
+		s.callPhone("/"+s.newNumber()+"/send", map[string]string{"link": link}, http.StatusAccepted, nil)
+		return content
+	})
+}
+
+// race begins two requests for one number, of which the owner first proves one, and then the other.
+func (s *scene) race() {
+	number := s.newNumber()
+	first, second, victim := s.newStarted(number), s.newStarted(number), s.newPerson()
+	codes, _ := s.prove(victim, number, first.page)
+	got, err := second.enterDigits(codes.Digits)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(got.body).To(ContainSubstring("Send the message from your phone first."))
+	victim.obey(codes, first.page)
+	second.expectNotVerified(number)
+	others, _ := s.prove(victim, number, second.page)
+	s.Expect(others).NotTo(HaveField("Digits", codes.Digits))
+	second.expectRefused(codes.Digits)
+	first.expectRefused(others.Digits)
+	first.expectNotVerified(number)
+	first.hear(codes, number)
+	s.Expect(second.isVerified()).To(BeFalse())
+}
+
+// expectRefused expects digits to be wrong in the shop.
+func (p *person) expectRefused(digits string) {
+	p.t.Helper()
+	got, err := p.enterDigits(digits)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(got.status).To(Equal(http.StatusUnprocessableEntity), got.body)
+}
+
+// stealCodes uses the codes of an honest user before and after that user does, in all ways: for that request and for the attacker's.
+func (s *scene) stealCodes() {
+	number := s.newNumber()
+	honest := s.newStarted(number)
+	own := s.idOf(number)
+	codes, _ := s.prove(honest, number, honest.page)
+	attacker := s.newStarted(number)
+	attacker.openMessenger(attacker.page)
+	for _, used := range []bool{false, true} {
+		if used {
+			s.Expect(honest.open(codes.ReturnLink).body).To(ContainSubstring("Verified: " + number))
+		}
+		s.Expect(attacker.open(codes.ReturnLink).url.String()).To(Equal(chatPage(codes)), "another browser is not led on")
+		attacker.open(attacker.page + "/return?code=" + returnCode(codes))
+		for _, r := range s.readStored(number) {
+			attacker.open(shopURL + "/return?requestId=" + r.Name + "&status=PENDING&code=" + returnCode(codes))
+		}
+		if !used {
+			s.Expect(attacker.enterOnPage(chatPage(codes), codes.Digits).url.String()).To(Equal(shopURL+"/me"), "a session that did not begin it")
+		}
+		for _, entered := range []string{codes.Digits, returnCode(codes)} {
+			attacker.expectRefused(entered)
+			attacker.mustSend(http.MethodPost, attacker.page+"/confirm", url.Values{"code": {entered}})
+		}
+		s.Expect(attacker.isVerified()).To(BeFalse())
+	}
+	s.Expect(honest.isVerified()).To(BeTrue())
+	for _, r := range s.readStored(number) {
+		s.Expect(r.Status.Phase == verifyv1.PhaseVerified).To(Equal(r.Name == own))
+	}
+}
+
+// guesses are entered at once, half of them on the page and half in the shop, which are served by different replicas.
+const guesses = 12
+
+// guess enters wrong digits until no more are taken, and then the right ones.
+func (s *scene) guess() {
+	number := s.newNumber()
+	attacker := s.newStarted(number)
+	codes, _ := s.prove(s.newPerson(), number, attacker.page)
+	attacker.awaitForm(attacker.page)
+	right, err := strconv.Atoi(codes.Digits)
+	s.Expect(err).NotTo(HaveOccurred())
+	answers, errs := make([]response, guesses), make([]error, guesses)
+	var running sync.WaitGroup
+	for n := range guesses {
+		running.Go(func() {
+			address := []string{shopURL + "/digits", attacker.page + "/confirm"}[n%2]
+			answers[n], errs[n] = attacker.send(http.MethodPost, address, url.Values{"code": {fmt.Sprintf("%06d", (right+1+n)%1_000_000)}})
+		})
+	}
+	running.Wait()
+	wrong := 0
+	for n, got := range answers {
+		s.Expect(errs[n]).NotTo(HaveOccurred())
+		if strings.Contains(got.body, "These are not the digits from the chat.") || n%2 == 1 && got.status == http.StatusUnprocessableEntity {
+			wrong++
+		}
+	}
+	s.Expect(wrong).To(And(BeNumerically(">", 0), BeNumerically("<=", verification.MaxConfirmTries)))
+	for range guesses { // some were refused because others were being compared
+		attacker.expectRefused(fmt.Sprintf("%06d", (right+1)%1_000_000))
+	}
+	attacker.expectRefused(codes.Digits)
+	attacker.mustSend(http.MethodPost, attacker.page+"/confirm", url.Values{"code": {codes.Digits}})
+	attacker.open(shopURL + "/return?requestId=" + s.idOf(number) + "&status=PENDING&code=" + returnCode(codes))
+	attacker.expectNotVerified(number)
+	s.Expect(s.readStored(number)).To(HaveExactElements(And(
+		HaveField("Status.Phase", verifyv1.PhaseExpired), HaveField("Status.WrongCodes", BeEquivalentTo(verification.MaxConfirmTries)))))
+}
+
+// bomb goes on with a number whose owner answered Not me.
+func (s *scene) bomb() {
+	number := s.newNumber()
+	attacker := s.newStarted(number)
+	codes, chat := s.prove(s.newPerson(), number, attacker.page)
+	s.callPhone("/"+number+"/tap", map[string]string{"chat": chat, "title": "Not me", "wait": "20s"}, http.StatusAccepted, nil)
+	s.Eventually(func() []verifyv1.Phase { return s.phasesOf(number) }).WithTimeout(patience).Should(HaveExactElements(verifyv1.PhaseExpired))
+	attacker.expectRefused(codes.Digits)
+	attacker.expectNotVerified(number)
+	// The project has no other limit that refuses. A replica may hear of the answer a moment later.
+	s.Eventually(func() bool { return s.newPerson().begin(number) }).WithTimeout(patience).WithPolling(pageEvery).Should(BeFalse())
+	attacker.expectNotVerified(number)
+}
