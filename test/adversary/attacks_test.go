@@ -44,7 +44,6 @@ func TestAttacks(t *testing.T) {
 
 // relay passes on what prepare returns to the owner of a number, who obeys it, while previews look through all links.
 func (s *scene) relay(prepare func(attacker *person) string) (attacker *person, codes simphone.Codes) {
-	s.t.Helper()
 	number := s.newNumber()
 	attacker = s.newStarted(number)
 	offer := prepare(attacker)

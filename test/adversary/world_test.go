@@ -38,7 +38,7 @@ const (
 	// nowhere is where a bot with a real token would be called; this one's is the simulator's.
 	nowhere = "http://127.0.0.1:1"
 	// patience is longer than a busy machine takes for anything.
-	patience = time.Minute
+	patience = 30 * time.Second
 )
 
 // programName is the name under which this test program is the server.
