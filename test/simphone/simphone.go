@@ -51,8 +51,8 @@ func LatestCodes(ctx context.Context, client *http.Client, simulatorURL, user st
 	return answer.latestCodes()
 }
 
-// CodesIn returns the session codes that a message brings, without a time; false for one without any.
-func CodesIn(text string) (Codes, bool) {
+// codesIn returns the session codes that a message brings, without a time; false for one without any.
+func codesIn(text string) (Codes, bool) {
 	found := digits.FindStringSubmatch(text)
 	if found == nil {
 		return Codes{}, false
@@ -75,7 +75,7 @@ func (c *chats) latestCodes() (Codes, error) {
 	var latest Codes
 	for _, chat := range c.Chats {
 		for _, m := range chat.Messages {
-			codes, found := CodesIn(m.Text)
+			codes, found := codesIn(m.Text)
 			if m.From == "business" && found && !m.At.Before(latest.At) {
 				latest, latest.At = codes, m.At
 			}
