@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -151,10 +149,6 @@ func (p *Project) writeFirst(ctx context.Context, object *verifyv1.VerificationP
 		return p.createInCluster(ctx, object)
 	}
 	p.file = filepath.Join(p.system.Dir, p.Namespace, "project.yaml")
-	return p.writeFile(object)
-}
-
-func (p *Project) writeFile(object *verifyv1.VerificationProject) error {
 	content, err := yaml.Marshal(object)
 	if err != nil {
 		return err
@@ -181,33 +175,6 @@ func replaceFile(file string, content []byte) error {
 		return err
 	}
 	return os.Rename(file+".new", file)
-}
-
-// Change edits the project. Replicas pick the change up on their own, soon after.
-func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationProject)) error {
-	object := &verifyv1.VerificationProject{}
-	if p.system.Plane != nil {
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the replicas keep writing its status
-			if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
-				return err
-			}
-			edit(object)
-			return p.system.Admin.Update(ctx, object, client.FieldOwner("system"))
-		})
-		if err != nil {
-			return fmt.Errorf("change project %s: %w", p.Name(), err)
-		}
-		return nil
-	}
-	content, err := os.ReadFile(p.file)
-	if err != nil {
-		return fmt.Errorf("change project %s: %w", p.Name(), err)
-	}
-	if err := yaml.UnmarshalStrict(content, object); err != nil {
-		return fmt.Errorf("change project %s: %w", p.Name(), err)
-	}
-	edit(object)
-	return p.writeFile(object)
 }
 
 // databaseURI returns the URI that the replicas use.

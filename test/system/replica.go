@@ -6,40 +6,32 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/phoneproof/phoneproof/test/cputime"
-	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/program"
 )
 
 const (
 	// readyTimeout bounds the start of a replica on a loaded machine, including the creation of its tables.
 	readyTimeout = 2 * time.Minute
-	// endTimeout bounds its graceful shutdown.
-	endTimeout = 90 * time.Second
-	probeEvery = 25 * time.Millisecond
-	probeWait  = 10 * time.Second
+	probeEvery   = 25 * time.Millisecond
+	probeWait    = 10 * time.Second
 )
 
 // Replica is a serve process of a project.
 type Replica struct {
+	*Process
+
 	// Name is unique in the system, even among replicas that have ended. Its log file has that name.
 	Name string
 	// API, Health and Profiles are its addresses, as host:port. Profiles serves net/http/pprof.
 	API      string
 	Health   string
 	Profiles string
-	PID      int
 	LogFile  string
-
-	cmd    *exec.Cmd
-	exited chan struct{}
 }
 
 // StartReplica starts a replica and does not wait for it; see AwaitReady. Later flags win over earlier ones.
@@ -59,24 +51,14 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
-	r := &Replica{
-		Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name(), exited: make(chan struct{}),
-	}
-	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
+	r := &Replica{Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name()}
+	variables := append(slices.Clone(p.system.options.Environment), program.ProfileAddress+"="+r.Profiles)
+	r.Process, err = StartProcess(log, variables, p.system.options.Program, slices.Concat([]string{
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
 	}, p.serveFlags(), p.system.options.Flags, flags)...)
-	r.cmd.Env = slices.Concat(os.Environ(), p.system.options.Environment, []string{program.ProfileAddress + "=" + r.Profiles})
-	r.cmd.Stdout, r.cmd.Stderr = log, log
-	// It ends with the process that started it, however that ends, and ignores a terminal's interrupt.
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
-	r.PID = r.cmd.Process.Pid
-	go func() { // ends with the process
-		_ = r.cmd.Wait() // how it ended is in its log
-		close(r.exited)
-	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.replicas = append(p.replicas, r)
@@ -127,71 +109,20 @@ func (r *Replica) AwaitReady(ctx context.Context) error {
 }
 
 // Ready reports whether the replica's readiness probe succeeds.
-func (r *Replica) Ready(ctx context.Context) bool { return r.Probe(ctx, "/readyz") == http.StatusOK }
-
-// Probe returns the HTTP status of a path on the port for probes; 0 if there was no response.
-func (r *Replica) Probe(ctx context.Context, path string) int {
+func (r *Replica) Ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Health+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Health+"/readyz", nil)
 	if err != nil {
-		return 0
+		return false
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0
+		return false
 	}
 	_ = response.Body.Close() // only its status matters
-	return response.StatusCode
+	return response.StatusCode == http.StatusOK
 }
-
-// Running reports whether the process is running.
-func (r *Replica) Running() bool {
-	select {
-	case <-r.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-// Kill ends the process at once, like the kernel's OOM killer, and returns when it is gone.
-func (r *Replica) Kill() {
-	_ = r.cmd.Process.Kill() // it may be gone already
-	<-r.exited
-}
-
-// Terminate shuts the process down gracefully, as a kubelet does, and returns when it is gone.
-func (r *Replica) Terminate() error {
-	if err := r.sendSignal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	late := time.NewTimer(endTimeout)
-	defer late.Stop()
-	select {
-	case <-r.exited:
-		return nil
-	case <-late.C:
-		r.Kill()
-		return fmt.Errorf("terminate replica, see %s: it did not end within %s", r.LogFile, endTimeout)
-	}
-}
-
-// Freeze suspends the process until Thaw.
-func (r *Replica) Freeze() error { return freeze.Processes(r.PID) }
-
-// Thaw resumes the process.
-func (r *Replica) Thaw() error { return freeze.Thaw(r.PID) }
-
-func (r *Replica) sendSignal(s syscall.Signal) error {
-	if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal replica, see %s: %w", r.LogFile, err)
-	}
-	return nil
-}
-
-// CPU returns the processor time that the process has used so far.
-func (r *Replica) CPU() (time.Duration, error) { return cputime.OfProcess(r.PID) }
 
 // CollectGarbage makes the process collect its garbage and return its memory to the kernel.
 func (r *Replica) CollectGarbage(ctx context.Context) error {

@@ -33,8 +33,6 @@ type Options struct {
 	Store Store
 	// Program is the path that Build returned; if it is empty, Start builds it. Build once to start several systems.
 	Program string
-	// Race makes Start build the program with the race detector.
-	Race bool
 	// Project edits every project before it is created.
 	Project func(*verifyv1.VerificationProject)
 	// WebhookURL receives the projects' events; if it is empty, a URL that refuses connections is used.
@@ -94,7 +92,7 @@ func (s *System) start(ctx context.Context) error {
 	}
 	if s.options.Program == "" {
 		var err error
-		if s.options.Program, err = Build(ctx, s.Dir, s.options.Race); err != nil {
+		if s.options.Program, err = Build(ctx, s.Dir, false); err != nil {
 			return err
 		}
 	}
