@@ -22,15 +22,15 @@ type unanswered struct {
 	list []Unanswered
 }
 
-// Unanswered returns the calls so far that were forwarded and not answered. Calls that a fault of the proxy hit are not among them.
+// Unanswered returns the calls so far that were forwarded and not answered.
 func (p *Proxy) Unanswered() []Unanswered {
 	p.unanswered.mu.Lock()
 	defer p.unanswered.mu.Unlock()
 	return append([]Unanswered(nil), p.unanswered.list...)
 }
 
-// forwardCall forwards a call unchanged, and notes it if it is not answered.
-func (p *Proxy) forwardCall(w http.ResponseWriter, r *http.Request) {
+// serveCall forwards a call unchanged, and notes it if it is not answered.
+func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request) {
 	resource, object := splitPath(r.URL.Path)
 	if object == "" {
 		p.pass.ServeHTTP(w, r)

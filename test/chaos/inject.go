@@ -25,7 +25,6 @@ type injector struct {
 	sinkLine  sync.Mutex
 	secrets   sync.Mutex
 	rolling   sync.Mutex
-	writes    sync.Mutex
 	watches   sync.Mutex
 
 	// outages counts the beginnings and the ends of the store's outages, so it is odd from when the store is crashed or frozen
@@ -105,8 +104,8 @@ func (i *injector) injectFault(ctx context.Context, f schedule.Fault) error {
 		err = i.rotateHook(&record)
 	case schedule.RotateKey:
 		err = i.rotateKey(ctx, &record)
-	case schedule.CutStore, schedule.CutSink, schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite,
-		schedule.FailStored, schedule.CutWrite, schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
+	case schedule.CutStore, schedule.CutSink, schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.LagWatch,
+		schedule.RepeatWatch:
 		hits, err = i.injectPartial(ctx, f, &record)
 	default:
 		i.disturbNetwork(ctx, f, &record)
@@ -289,7 +288,6 @@ func (i *injector) rotateHook(record *ledger.Fault) error {
 	defer i.secrets.Unlock()
 	secret := "webhook " + rand.Text()
 	i.sink.Trust(secret)
-	i.addSecret(secret)
 	record.From = time.Now()
 	err := i.system.WriteSecret(hookKey, secret)
 	record.Until = time.Now()
@@ -304,7 +302,6 @@ func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
 	if err != nil {
 		return err
 	}
-	i.addSecret(key)
 	i.trial.mu.Lock()
 	next := 1 - i.current
 	i.trial.mu.Unlock()
@@ -318,13 +315,6 @@ func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
 	i.trial.mu.Unlock()
 	record.Until = time.Now()
 	return nil
-}
-
-// addSecret adds a secret to those that must not be seen.
-func (i *injector) addSecret(secret string) {
-	i.trial.mu.Lock()
-	defer i.trial.mu.Unlock()
-	i.trial.secrets = append(i.trial.secrets, secret)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

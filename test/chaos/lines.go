@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/phoneproof/phoneproof/test/apiproxy"
-	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/faultproxy"
 	"github.com/phoneproof/phoneproof/test/pgproxy"
 	"github.com/phoneproof/phoneproof/test/system"
@@ -98,13 +97,13 @@ func (l *lines) listenForDatabase(ctx context.Context, address string) error {
 func operationOf(statement string) string {
 	switch {
 	case strings.HasPrefix(statement, "INSERT INTO phoneproof_requests"):
-		return commits.Insert
+		return opInsert
 	case !strings.Contains(statement, "UPDATE phoneproof_requests"):
 		return ""
 	case strings.Contains(statement, "epoch = epoch + 1"):
-		return commits.Claim
+		return opClaim
 	default:
-		return commits.Update
+		return opUpdate
 	}
 }
 
@@ -124,7 +123,7 @@ func (l *lines) routeAPIServer(config *rest.Config) error {
 	return nil
 }
 
-// The resources of an API server: the calls of requests are broken.
+// The resources of an API server: the watches of requests are broken.
 const (
 	requests = "verificationrequests"
 	leases   = "leases"
@@ -141,7 +140,7 @@ func (l *lines) listUnanswered() []apiproxy.Unanswered {
 // clearFaults ends every fault of the network.
 func (l *lines) clearFaults() {
 	for _, line := range []*faultproxy.Proxy{l.store, l.sink} {
-		line.CutAnswers(0, nil)
+		line.CutAnswers(0)
 		line.Set(faultproxy.Weather{})
 	}
 }

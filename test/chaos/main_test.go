@@ -27,17 +27,6 @@ func TestParseOptions(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring(`-store is "memory"`)))
 }
 
-func TestFindTraces(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(findTraces("metrics-0.txt", []byte(`requests_total{method="GET"} 7`))).To(BeEmpty())
-	g.Expect(findTraces("metrics-0.txt", []byte(`requests_total{method="STRANGER1"} 7`))).To(HaveLen(1))
-	g.Expect(findTraces("shop-1.log", []byte(`{"msg":"request","path":"stranger"}`+"\n"))).To(BeEmpty())
-	g.Expect(findTraces("shop-1.log", []byte("{}\nstranger\n"))).To(HaveLen(1))
-	for _, escape := range []string{"\x1b[31m", "\u009b31m"} {
-		g.Expect(findTraces("events.json", []byte(escape))).To(HaveLen(1))
-	}
-}
-
 func TestTally(t *testing.T) {
 	NewWithT(t).Expect(tally{12, 1, 2}.String()).To(Equal("12 passed, 1 failed, 2 skipped"), "the format that .ci/run parses")
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
@@ -31,7 +32,7 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 	err := t.runLoad(ctx)
 	out.turn.Unlock()
 	if err == nil {
-		err = errors.Join(t.awaitQuiet(ctx), t.saveUnanswered(), t.saveFinalState(ctx))
+		err = errors.Join(t.awaitQuiet(ctx), t.load.UseRevokedKeyAgain(ctx), t.saveUnanswered(), t.witness.Conclude(ctx, t.dir))
 	}
 	if err = errors.Join(err, t.stopAll()); err != nil {
 		out.add(tally{failed: 1}, "")
@@ -185,6 +186,17 @@ func (t *trial) awaitQuiet(ctx context.Context) error {
 	t.ended = time.Now()
 	t.logf("%s: quiet after %s, %d requests open", t.store, time.Since(began).Round(time.Second), open)
 	return ctx.Err()
+}
+
+// loadEvidence reads the ledgers.
+func (t *trial) loadEvidence() (*judge.Evidence, error) {
+	e, err := judge.Load(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	e.End, e.Kubernetes = t.ended, t.store == system.Kubernetes
+	e.Times = judge.Times{Attempt: webhookTimeout, Record: request.RecordTimeout, Fresh: request.ClaimFresh}
+	return e, nil
 }
 
 // printVerdict prints whether an invariant holds, and its violations.

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/phoneproof/phoneproof/test/apiproxy"
-	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 	"github.com/phoneproof/phoneproof/test/faultproxy"
@@ -20,10 +18,8 @@ import (
 )
 
 const (
-	// faultEvery is the share of transactions, and of writes, that a fault hits: one in faultEvery of each operation.
+	// faultEvery is the share of transactions that a fault hits: one in faultEvery of each operation.
 	faultEvery = 3
-	// conflictEvery is the share of updates that get a conflict.
-	conflictEvery = 2
 	// informerLag is how late events reach informers.
 	informerLag = 10 * time.Second
 	// repeatedRevisions is how many revisions of the API server an informer receives again.
@@ -66,7 +62,7 @@ type partialFault struct {
 	restart func()
 }
 
-// injectPartial makes some transactions, writes or answers fail for a while, and longer if its kind has not hit yet
+// injectPartial makes some transactions, watches or answers fail for a while, and longer if its kind has not hit yet
 // everything that it must hit in the run. It returns what it hit.
 func (i *injector) injectPartial(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
 	s := i.newPartialFault(ctx, f)
@@ -119,7 +115,7 @@ func hitsOf(counted tcpline.Hits) map[hit]int {
 	return hits
 }
 
-// The operations that partial faults hit, besides those of packages commits and apiproxy.
+// The operations that partial faults hit, besides those of transactions.
 const (
 	lostAnswer = "answer"
 	lateEvent  = "late event"
@@ -140,7 +136,7 @@ func (i *injector) newPartialFault(ctx context.Context, f schedule.Fault) partia
 	case schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit:
 		return i.newCommitFault(ctx, f)
 	default:
-		return i.newCallFault(f)
+		return i.newWatchFault(f)
 	}
 }
 
@@ -148,8 +144,8 @@ func (i *injector) newPartialFault(ctx context.Context, f schedule.Fault) partia
 func newAnswerFault(line *faultproxy.Proxy, busy *sync.Mutex, count int) partialFault {
 	return partialFault{
 		busy:  busy,
-		begin: func() error { line.CutAnswers(count, nil); return nil },
-		end:   func() error { line.CutAnswers(0, nil); return nil },
+		begin: func() error { line.CutAnswers(count); return nil },
+		end:   func() error { line.CutAnswers(0); return nil },
 		hits: func() map[hit]int {
 			hits := map[hit]int{}
 			for _, owner := range line.Cuts() {
@@ -164,15 +160,15 @@ func newAnswerFault(line *faultproxy.Proxy, busy *sync.Mutex, count int) partial
 // newCommitFault returns a fault that breaks commits of a database.
 func (i *injector) newCommitFault(ctx context.Context, f schedule.Fault) partialFault {
 	transactions := i.lines.transactions
-	s := partialFault{busy: &i.storeBusy, wants: []string{commits.Insert, commits.Update, commits.Claim}}
+	s := partialFault{busy: &i.storeBusy, wants: []string{opInsert, opUpdate, opClaim}}
 	counted := transactions.Refused
 	failing := func(states []string) {
 		s.begin = func() error {
-			transactions.NoteRefusals(commits.Message)
-			return i.triggers.Fail(ctx, states[f.Victim%len(states)], faultEvery)
+			transactions.NoteRefusals(refusal)
+			return i.triggers.failCommits(ctx, states[f.Victim%len(states)], faultEvery)
 		}
 		s.end = func() error {
-			err := i.triggers.Stop(ctx)
+			err := i.triggers.stopFailing(ctx)
 			transactions.NoteRefusals("")
 			return err
 		}
@@ -195,30 +191,10 @@ func (i *injector) newCommitFault(ctx context.Context, f schedule.Fault) partial
 	return s
 }
 
-// newCallFault returns a fault that breaks calls to an API server.
-func (i *injector) newCallFault(f schedule.Fault) partialFault {
+// newWatchFault returns a fault that breaks watches of an API server.
+func (i *injector) newWatchFault(f schedule.Fault) partialFault {
 	calls := i.lines.calls
-	writes := func(how apiproxy.Spoiling, every int, wants ...string) partialFault {
-		return partialFault{
-			busy:  &i.writes,
-			begin: func() error { calls.Spoil(how, every); return nil },
-			end:   func() error { calls.Spoil(apiproxy.Nothing, 0); return nil },
-			hits:  func() map[hit]int { return hitsOf(calls.Spoiled()) },
-			wants: wants,
-		}
-	}
-	switch f.Kind {
-	case schedule.FailWrite:
-		return writes(apiproxy.FailBefore, faultEvery, apiproxy.Create, apiproxy.Update)
-	case schedule.FailStored:
-		return writes(apiproxy.FailAfter, faultEvery, apiproxy.Create, apiproxy.Update)
-	case schedule.CutWrite:
-		return writes(apiproxy.CutBefore, faultEvery, apiproxy.Create, apiproxy.Update)
-	case schedule.CutStored:
-		return writes(apiproxy.CutAfter, faultEvery, apiproxy.Create, apiproxy.Update)
-	case schedule.Conflict:
-		return writes(apiproxy.Conflict, conflictEvery, apiproxy.Update)
-	case schedule.LagWatch:
+	if f.Kind == schedule.LagWatch {
 		return partialFault{
 			busy:  &i.watches,
 			begin: func() error { calls.LagWatches(informerLag); return nil },
@@ -226,15 +202,14 @@ func (i *injector) newCallFault(f schedule.Fault) partialFault {
 			hits:  func() map[hit]int { return map[hit]int{{operation: lateEvent}: calls.Late()} },
 			wants: []string{lateEvent},
 		}
-	default:
-		return partialFault{
-			busy:    &i.watches,
-			begin:   func() error { calls.RepeatWatches(repeatedRevisions); return nil },
-			end:     func() error { calls.RepeatWatches(0); return nil },
-			hits:    func() map[hit]int { return map[hit]int{{operation: oldState}: calls.Repeated()} },
-			wants:   []string{oldState},
-			restart: func() { calls.RepeatWatches(repeatedRevisions) },
-		}
+	}
+	return partialFault{
+		busy:    &i.watches,
+		begin:   func() error { calls.RepeatWatches(repeatedRevisions); return nil },
+		end:     func() error { calls.RepeatWatches(0); return nil },
+		hits:    func() map[hit]int { return map[hit]int{{operation: oldState}: calls.Repeated()} },
+		wants:   []string{oldState},
+		restart: func() { calls.RepeatWatches(repeatedRevisions) },
 	}
 }
 

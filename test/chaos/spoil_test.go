@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 	"github.com/phoneproof/phoneproof/test/system"
@@ -18,10 +17,10 @@ import (
 func TestOperationOf(t *testing.T) {
 	g := NewWithT(t)
 	for statement, operation := range map[string]string{
-		"INSERT INTO phoneproof_requests\n(project, id) SELECT":                         commits.Insert,
-		"UPDATE phoneproof_requests SET phase = $6":                                     commits.Update,
-		"WITH due AS (SELECT id) UPDATE phoneproof_requests AS r SET phase = 'EXPIRED'": commits.Update,
-		"UPDATE phoneproof_requests SET\n\tepoch = epoch + 1, version = version + 1":    commits.Claim,
+		"INSERT INTO phoneproof_requests\n(project, id) SELECT":                         opInsert,
+		"UPDATE phoneproof_requests SET phase = $6":                                     opUpdate,
+		"WITH due AS (SELECT id) UPDATE phoneproof_requests AS r SET phase = 'EXPIRED'": opUpdate,
+		"UPDATE phoneproof_requests SET\n\tepoch = epoch + 1, version = version + 1":    opClaim,
 		"SELECT id FROM phoneproof_requests":                                            "",
 		"DELETE FROM phoneproof_requests":                                               "",
 		"COMMIT":                                                                        "",
@@ -33,12 +32,12 @@ func TestOperationOf(t *testing.T) {
 func TestCheckMissing(t *testing.T) {
 	g := NewWithT(t)
 	i := &injector{hits: map[schedule.Kind]map[string]int{}, missing: map[schedule.Kind][]string{}}
-	wants := []string{commits.Insert, commits.Update}
+	wants := []string{opInsert, opUpdate}
 	g.Expect(i.missingOperations(schedule.CutCommit, wants)).To(Equal(wants))
-	i.recordHits(schedule.CutCommit, map[hit]int{{commits.Insert, "first-1"}: 1, {commits.Claim, "first-2"}: 7})
+	i.recordHits(schedule.CutCommit, map[hit]int{{opInsert, "first-1"}: 1, {opClaim, "first-2"}: 7})
 	g.Expect(i.checkMissing()).To(MatchError("cut-commit hit no update"))
-	g.Expect(i.missingOperations(schedule.CutCommit, wants)).To(Equal([]string{commits.Update}), "the next of its kind must still hit it")
-	i.recordHits(schedule.CutCommit, map[hit]int{{commits.Update, "first-1"}: 1})
+	g.Expect(i.missingOperations(schedule.CutCommit, wants)).To(Equal([]string{opUpdate}), "the next of its kind must still hit it")
+	i.recordHits(schedule.CutCommit, map[hit]int{{opUpdate, "first-1"}: 1})
 	g.Expect(i.checkMissing()).To(Succeed())
 	g.Expect(i.missingOperations(schedule.LagWatch, []string{lateEvent})).To(HaveLen(1))
 	i.recordHits(schedule.LagWatch, nil)
@@ -64,19 +63,19 @@ func TestPartialFault_endsWithoutAHit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := partialFault{
-			hits:         func() map[hit]int { return map[hit]int{{operation: commits.Claim}: 1} },
+			hits:         func() map[hit]int { return map[hit]int{{operation: opClaim}: 1} },
 			storeStopped: func() bool { return time.Since(began) < time.Minute },
 		}
-		s.awaitHits(t.Context(), map[hit]int{}, []string{commits.Claim, commits.Update})
+		s.awaitHits(t.Context(), map[hit]int{}, []string{opClaim, opUpdate})
 		g.Expect(time.Since(began)).To(BeNumerically("~", time.Minute+hitTimeout, 2*pollInterval), "a stopped store can be hit by nothing")
 	})
 }
 
 func TestAddedHits(t *testing.T) {
 	g := NewWithT(t)
-	first, second := hit{commits.Insert, "first-1"}, hit{commits.Insert, "first-2"}
-	added := addedHits(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {commits.Update, "first-3"}: 1})
-	g.Expect(added).To(Equal(map[hit]int{first: 3, {commits.Update, "first-3"}: 1}))
+	first, second := hit{opInsert, "first-1"}, hit{opInsert, "first-2"}
+	added := addedHits(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {opUpdate, "first-3"}: 1})
+	g.Expect(added).To(Equal(map[hit]int{first: 3, {opUpdate, "first-3"}: 1}))
 	g.Expect(formatHits(map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 3, "update": 1}})).To(
 		Equal("cut-commit: 3 insert, 1 update"))
 }
@@ -91,11 +90,11 @@ func TestSplitByVictim(t *testing.T) {
 		return f
 	}
 	g.Expect(splitByVictim(fault, map[hit]int{
-		{commits.Insert, "first-1"}: 3, {commits.Claim, "first-1"}: 1, {commits.Update, "first-2"}: 2, {commits.Claim, ""}: 1,
+		{opInsert, "first-1"}: 3, {opClaim, "first-1"}: 1, {opUpdate, "first-2"}: 2, {opClaim, ""}: 1,
 	})).To(ConsistOf(
-		part("first-1", map[string]int{commits.Insert: 3, commits.Claim: 1}), // it lost no update
-		part("first-2", map[string]int{commits.Update: 2}),
-		part(ledger.Everyone, map[string]int{commits.Claim: 1}),
+		part("first-1", map[string]int{opInsert: 3, opClaim: 1}), // it lost no update
+		part("first-2", map[string]int{opUpdate: 2}),
+		part(ledger.Everyone, map[string]int{opClaim: 1}),
 	))
 }
 

@@ -14,10 +14,8 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/load"
-	"github.com/phoneproof/phoneproof/test/chaos/platform"
 	"github.com/phoneproof/phoneproof/test/chaos/sink"
 	"github.com/phoneproof/phoneproof/test/chaos/witness"
 	"github.com/phoneproof/phoneproof/test/system"
@@ -50,11 +48,11 @@ type trial struct {
 
 	system   *system.System
 	sink     *sink.Sink
-	platform *platform.Platform
+	platform *load.Platform
 	lines    lines
 	roster   roster
 	witness  witness.Witness
-	triggers *commits.Triggers // of a database; otherwise nil
+	triggers *triggers // of a database; otherwise nil
 	load     *load.Load
 	ledgers  []*ledger.Writer
 	faults   *ledger.Writer
@@ -67,7 +65,6 @@ type trial struct {
 	mu      sync.Mutex
 	keys    [2]string // by file
 	current int
-	secrets []string // all that were ever valid
 }
 
 // startSystem starts everything but the replicas.
@@ -79,7 +76,7 @@ func (t *trial) startSystem(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if t.platform, err = platform.Start(ctx); err != nil {
+	if t.platform, err = load.StartPlatform(ctx); err != nil {
 		return err
 	}
 	t.closers = append(t.closers, t.platform.Close)
@@ -106,7 +103,7 @@ func (t *trial) startSystem(ctx context.Context) error {
 	}
 	t.system, err = system.Start(ctx, system.Options{
 		Store: t.store, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
-		Telegram: t.platform.URL, Graph: t.platform.URL, Project: t.editProject,
+		Telegram: "http://" + t.platform.Address, Graph: "http://" + t.platform.Address, Project: t.editProject,
 		DatabaseURI: t.lines.routeDatabase, APIServer: t.lines.routeAPIServer,
 		// The witness needs it for the times of commits.
 		PostgreSQL: map[string]string{"track_commit_timestamp": "on"},
@@ -149,7 +146,6 @@ func (t *trial) distributeSecrets() error {
 		return err
 	}
 	t.keys, t.revocable = [2]string{p.Key, second}, third
-	t.secrets = []string{p.Key, second, third, p.WebhookSecret, p.AppSecret, p.BotToken}
 	t.sink.Trust(p.WebhookSecret)
 	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third))
 }
@@ -188,7 +184,7 @@ func (t *trial) startReplicas(ctx context.Context) error {
 	if t.store == system.PostgreSQL {
 		t.witness, err = witness.WatchDatabase(ctx, t.system.Database)
 		if err == nil {
-			t.triggers, err = commits.Install(ctx, t.system.Database)
+			t.triggers, err = installTriggers(ctx, t.system.Database)
 		}
 	} else {
 		t.witness, err = witness.WatchEtcd(ctx, t.system.Plane.EtcdURL(), t.system.Namespace, t.dir, t.system.Admin)
@@ -202,7 +198,7 @@ func (t *trial) startReplicas(ctx context.Context) error {
 	}
 	for name, to := range map[string]**ledger.Writer{
 		ledger.ClientFile: &o.Clients, ledger.StatusFile: &o.Statuses, ledger.PlatformFile: &o.Inbound, ledger.FaultFile: &t.faults,
-		ledger.StrangerFile: &o.Trespasses, ledger.ConfirmFile: &o.Confirms,
+		ledger.KeyFile: &o.KeyTries, ledger.ConfirmFile: &o.Confirms,
 	} {
 		if *to, err = t.createLedger(name); err != nil {
 			return err

@@ -21,10 +21,7 @@ type conn struct {
 
 // carryConnection forwards both directions until one side ends or the line breaks.
 func (p *Proxy) carryConnection(pair *tcpline.Pair) {
-	if !p.recordCaller(pair) {
-		pair.Reset()
-		return
-	}
+	p.recordCaller(pair)
 	c := &conn{Pair: pair}
 	var both sync.WaitGroup
 	both.Go(func() { p.forwardBytes(c, c.Client, c.Server, true) })
@@ -40,7 +37,7 @@ func (p *Proxy) forwardBytes(c *conn, from, to net.Conn, upstream bool) {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			if upstream {
-				p.markForCut(c, buffer[:n])
+				p.markForCut(c)
 			}
 			if !upstream && p.loseAnswer(c) {
 				return

@@ -23,8 +23,6 @@ type Weather struct {
 	BytesPerSecond int
 	// Hole makes the line swallow everything without an error, until the weather changes.
 	Hole bool
-	// Down makes the line end all connections at once.
-	Down bool
 }
 
 // Proxy is a proxy of a server.
@@ -38,16 +36,12 @@ type Proxy struct {
 	weather Weather
 	changed chan struct{} // closed when the weather changes
 	cut     *cut
-	broken  int
 	cuts    []string
 	callers map[string]string
 }
 
 // cut is an order to cut the answers to requests. Proxy.mu guards it.
-type cut struct {
-	left  int
-	match func([]byte) bool
-}
+type cut struct{ left int }
 
 // Listen returns a proxy of target, host:port. identify names the owner of a client's connection; if it is nil, there are no
 // owners. The caller must Close the proxy.
@@ -68,25 +62,14 @@ func (p *Proxy) Set(w Weather) {
 	p.weather = w
 	close(p.changed)
 	p.changed = make(chan struct{})
-	if w.Down {
-		p.broken += p.line.Reset()
-	}
 }
 
-// CutAnswers lets the next n requests that match reach the server, and resets their connections when the answers arrive,
-// before a byte of them is forwarded. A request is what a client sends at once; a nil match matches everything. The order of
-// the previous call ends at once.
-func (p *Proxy) CutAnswers(n int, match func([]byte) bool) {
+// CutAnswers lets the next n requests reach the server, and resets their connections when the answers arrive, before a byte of them is
+// forwarded. A request is what a client sends at once. The order of the previous call ends at once.
+func (p *Proxy) CutAnswers(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = &cut{left: n, match: match}
-}
-
-// Broken returns how many connections the proxy has reset so far.
-func (p *Proxy) Broken() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.broken
+	p.cut = &cut{left: n}
 }
 
 // Cuts returns the owners of the connections that CutAnswers has reset so far, in order.
@@ -103,14 +86,11 @@ func (p *Proxy) Caller(address string) string {
 	return p.callers[address]
 }
 
-// Open returns the number of open connections.
-func (p *Proxy) Open() int { return p.line.Open() }
-
-// markForCut orders the next answer of a connection to be cut if the request matches, once for all requests before that answer.
-func (p *Proxy) markForCut(c *conn, request []byte) {
+// markForCut orders the next answer of a connection to be cut, once for all requests before that answer.
+func (p *Proxy) markForCut(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut.left == 0 || c.doomed.Load() == p.cut || p.cut.match != nil && !p.cut.match(request) {
+	if p.cut.left == 0 || c.doomed.Load() == p.cut {
 		return
 	}
 	p.cut.left--
@@ -128,7 +108,6 @@ func (p *Proxy) loseAnswer(c *conn) bool {
 	if by != p.cut {
 		return false
 	}
-	p.broken++
 	p.cuts = append(p.cuts, c.Owner)
 	c.Reset()
 	return true
@@ -149,12 +128,11 @@ func (p *Proxy) currentWeather() (Weather, <-chan struct{}) {
 	return p.weather, p.changed
 }
 
-// recordCaller records the owner of a connection, and reports whether the line is up.
-func (p *Proxy) recordCaller(pair *tcpline.Pair) bool {
+// recordCaller records the owner of a connection.
+func (p *Proxy) recordCaller(pair *tcpline.Pair) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.callers[pair.Server.LocalAddr().String()] = pair.Owner
-	return !p.weather.Down
 }
 
 // Close ends the proxy and all its connections.

@@ -71,19 +71,6 @@ func (w *fixture) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// dialAndAsk sends a line on a new connection. The proxy may end it before the dial returns.
-func (w *fixture) dialAndAsk(line string) (string, error) {
-	c, err := net.Dial("tcp", w.proxy.Address)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = c.Close() }()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return "", err
-	}
-	return askLine(c, line)
-}
-
 // askLine sends a line and returns what comes back.
 func askLine(c net.Conn, line string) (string, error) {
 	if _, err := io.WriteString(c, line+"\n"); err != nil {
@@ -102,41 +89,35 @@ func TestProxy_carries(t *testing.T) {
 	}
 	w.Expect(w.proxy.Caller(w.seen.Load().(string))).To(Equal("owner of " + c.LocalAddr().String()))
 	w.Expect(w.proxy.Caller("127.0.0.1:1")).To(BeEmpty())
-	w.Expect(w.proxy.Open()).To(Equal(1))
-	w.Expect(c.Close()).To(Succeed())
-	w.Eventually(w.proxy.Open).WithTimeout(patience).Should(BeZero())
-	w.Expect(w.proxy.Broken()).To(BeZero())
 }
 
 func TestProxy_cutsTheAnswerToWhatArrived(t *testing.T) {
 	w := newFixture(t)
-	w.proxy.CutAnswers(1, func(request []byte) bool { return bytes.Contains(request, []byte("commit")) })
 	c := w.dial(t)
 	w.Expect(askLine(c, "begin")).To(Equal("begin"))
+	w.proxy.CutAnswers(1)
 	_, err := askLine(c, "commit")
 	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
 	w.Expect(w.lines.Load()).To(BeEquivalentTo(2), "the server got it")
-	w.Expect(w.proxy.Broken()).To(Equal(1))
 	w.Expect(w.proxy.Cuts()).To(HaveExactElements("owner of " + c.LocalAddr().String()))
 	w.Expect(askLine(w.dial(t), "commit")).To(Equal("commit"), "only as often as ordered")
 }
 
 func TestProxy_cutsNothingAnyMore(t *testing.T) {
 	w := newFixture(t)
-	w.proxy.CutAnswers(1, nil)
+	w.proxy.CutAnswers(1)
 	c := w.dial(t)
 	_, err := io.WriteString(c, "half ") // it has no answer yet
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(BeZero())
-	w.proxy.CutAnswers(0, nil)
+	w.proxy.CutAnswers(0)
 	w.Expect(askLine(c, "line")).To(Equal("half"))
-	w.Expect(w.proxy.Broken()).To(BeZero())
 	w.Expect(w.proxy.Cuts()).To(BeEmpty())
 }
 
 func TestProxy_cutsAnotherAnswer(t *testing.T) {
 	w := newFixture(t)
-	w.proxy.CutAnswers(1, nil)
+	w.proxy.CutAnswers(1)
 	c := w.dial(t)
 	_, err := io.WriteString(c, "half a line")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -177,18 +158,4 @@ func TestProxy_swallowsUntilTheWeatherChanges(t *testing.T) {
 	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
 	w.proxy.Set(faultproxy.Weather{})
 	w.Eventually(answered).WithTimeout(patience).Should(Receive(Equal("swallowed")))
-}
-
-func TestProxy_isDown(t *testing.T) {
-	w := newFixture(t)
-	c := w.dial(t)
-	w.Expect(askLine(c, "before")).To(Equal("before"))
-	w.proxy.Set(faultproxy.Weather{Down: true})
-	_, err := askLine(c, "meanwhile")
-	w.Expect(err).To(HaveOccurred())
-	_, err = w.dialAndAsk("meanwhile")
-	w.Expect(err).To(HaveOccurred())
-	w.proxy.Set(faultproxy.Weather{})
-	w.Expect(askLine(w.dial(t), "after")).To(Equal("after"))
-	w.Expect(w.proxy.Broken()).To(Equal(1))
 }

@@ -93,29 +93,14 @@ func (l *Line) removePair(p *Pair) {
 	delete(l.open, p)
 }
 
-// Open returns the number of open connections.
-func (l *Line) Open() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.open)
-}
-
-// Reset resets all connections, and returns how many there were.
-func (l *Line) Reset() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for p := range l.open {
-		p.Reset()
-	}
-	return len(l.open)
-}
-
 // Close ends the line and all connections over it.
 func (l *Line) Close() error {
 	l.mu.Lock()
 	l.closed = true
+	for p := range l.open {
+		p.Reset()
+	}
 	l.mu.Unlock()
-	l.Reset()
 	err := l.listener.Close()
 	l.done.Wait()
 	if errors.Is(err, net.ErrClosed) {

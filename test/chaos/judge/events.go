@@ -218,12 +218,3 @@ func judgeSilent(e *Evidence) *Verdict {
 	v.Note = fmt.Sprintf("late events explained by faults: %s", why)
 	return v
 }
-
-// judgeSecrets checks I7: no secret, code or number is where operators look.
-func judgeSecrets(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I7", Holds: "no secret, code or number in logs, metrics, events, statuses and errors", Looked: e.Searched}
-	for _, leak := range e.Leaks {
-		v.violatedf("%s", leak)
-	}
-	return v
-}

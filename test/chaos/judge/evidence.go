@@ -23,13 +23,8 @@ type Evidence struct {
 	// Final are the states in the store at the end.
 	Final  []ledger.Change
 	Faults []ledger.Fault
-	// Trespasses are what strangers tried, and Traces the places where their words appeared.
-	Trespasses []ledger.Trespass
-	Traces     []string
-	// Leaks are places in logs, metrics, events and statuses that contain what they must not; Searched is how many were
-	// searched.
-	Leaks    []string
-	Searched int
+	// KeyTries are uses of a revoked API key.
+	KeyTries []ledger.KeyTry
 	// Kubernetes reports whether the store is an API server, whose connection is also used for the lease of the only
 	// sender.
 	Kubernetes bool
@@ -52,7 +47,7 @@ func Load(dir string) (*Evidence, error) {
 		readLedger(&e.Inbound, dir, ledger.PlatformFile), readLedger(&e.Events, dir, ledger.SinkFile),
 		readLedger(&e.Confirms, dir, ledger.ConfirmFile),
 		readLedger(&e.Changes, dir, ledger.StoreFile), readLedger(&e.Final, dir, ledger.FinalFile),
-		readLedger(&e.Faults, dir, ledger.FaultFile), readLedger(&e.Trespasses, dir, ledger.StrangerFile),
+		readLedger(&e.Faults, dir, ledger.FaultFile), readLedger(&e.KeyTries, dir, ledger.KeyFile),
 	)
 	var given []ledger.Given
 	err = errors.Join(err, readLedger(&given, dir, ledger.AnswerFile))

@@ -24,7 +24,7 @@ func TestLoad_setsWhenADeliveryWasAnswered(t *testing.T) {
 		g.Expect(w.Close()).To(Succeed())
 	}
 	for _, name := range []string{
-		ledger.ClientFile, ledger.StatusFile, ledger.PlatformFile, ledger.StoreFile, ledger.FinalFile, ledger.FaultFile, ledger.StrangerFile,
+		ledger.ClientFile, ledger.StatusFile, ledger.PlatformFile, ledger.StoreFile, ledger.FinalFile, ledger.FaultFile, ledger.KeyFile,
 		ledger.ConfirmFile,
 	} {
 		write(name)

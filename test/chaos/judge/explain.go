@@ -66,13 +66,10 @@ var effects = map[schedule.Kind]map[effect]tail{
 	schedule.HoleStore:   {unrecorded: attemptTail, late: attemptTail},
 	schedule.SlowStore:   {unrecorded: attemptTail, late: attemptTail},
 	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is retried within the
-	// same call explains nothing: serialization failures, answers to single writes, conflicts, late and repeated events.
+	// same call explains nothing: serialization failures, late and repeated events.
 	schedule.CutStore:     {unrecorded: noTail},
 	schedule.RefuseCommit: {unrecorded: noTail},
 	schedule.CutCommit:    {unrecorded: noTail},
-	// The connection to the API server is also used for the lease.
-	schedule.CutWrite:  {unrecorded: noTail, late: attemptTail},
-	schedule.CutStored: {unrecorded: noTail, late: attemptTail},
 	// A call that is not answered in time is given up. If it is about the lease, the term ends.
 	schedule.NoAnswer: {unrecorded: noTail, late: attemptTail},
 	// What the line to the receiver holds up has no answer, and arrives when the attempt has ended.
@@ -123,9 +120,7 @@ func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
 
 // hitsShare reports whether a kind of fault hits a share of the operations and records which.
 func hitsShare(kind schedule.Kind) bool {
-	return slices.Contains([]schedule.Kind{
-		schedule.CutStore, schedule.RefuseCommit, schedule.CutCommit, schedule.CutWrite, schedule.CutStored,
-	}, kind)
+	return slices.Contains([]schedule.Kind{schedule.CutStore, schedule.RefuseCommit, schedule.CutCommit}, kind)
 }
 
 // recordedBy returns the latest time at which the attempt of a delivery is recorded by an undisturbed process. The

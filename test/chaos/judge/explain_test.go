@@ -67,7 +67,6 @@ var deviations = map[string]struct {
 			fault(schedule.Freeze, 3.1, 9, "first-1"), fault(schedule.HoleStore, 1, 3.6), fault(schedule.Freeze, 3.4, 3.45, "first-2"),
 			newShareFault(schedule.RefuseCommit, 3, 4, "update"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-1"),
 			newShareFault(schedule.CutStore, 3, 4, "update", "first-1"),
-			newShareFault(schedule.CutWrite, 3, 4, "update"), newShareFault(schedule.CutStored, 3, 4, "update", "first-1"),
 			newNoAnswer(3.55, 5, "proven", "first-1"), newNoAnswer(2, 3.55, "", "first-1"),
 		},
 		[]ledger.Fault{
@@ -76,14 +75,12 @@ var deviations = map[string]struct {
 			fault(schedule.Kill, 2.8, 2.9, "first-1"), // before it was sent
 			fault(schedule.RotateKey, 3, 4), fault(schedule.DelaySink, 3, 4), fault(schedule.CutSink, 3, 4), fault("unheard-of", 3, 4),
 			fault(schedule.HoleSink, 3.55, 4), // the first one had arrived
-			fault(schedule.SerializeCommit, 3, 4), fault(schedule.FailWrite, 3, 4), fault(schedule.FailStored, 3, 4),
-			fault(schedule.Conflict, 3, 4), fault(schedule.LagWatch, 3, 4), fault(schedule.RepeatWatch, 3, 4),
+			fault(schedule.SerializeCommit, 3, 4), fault(schedule.LagWatch, 3, 4), fault(schedule.RepeatWatch, 3, 4),
 			{Kind: string(schedule.CutStore), From: at(3), Until: at(4), Hits: map[string]int{"update": 1}},
 			// They hit something else, another process, or too early.
 			fault(schedule.RefuseCommit, 3, 4), newShareFault(schedule.RefuseCommit, 3, 4, "insert"),
-			newShareFault(schedule.CutCommit, 3, 4, "claim"),
-			newShareFault(schedule.CutWrite, 3, 4, "create", "first-1"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-2"),
-			newShareFault(schedule.RefuseCommit, 2, 2.9, "update"), newShareFault(schedule.CutStored, 2, 2.9, "update", "first-1"),
+			newShareFault(schedule.CutCommit, 3, 4, "claim"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-2"),
+			newShareFault(schedule.RefuseCommit, 2, 2.9, "update"), newShareFault(schedule.CutStore, 2, 2.9, "update", "first-1"),
 		},
 	},
 	"sent twice by a process that lives": {
@@ -91,7 +88,7 @@ var deviations = map[string]struct {
 		nil,
 		[]ledger.Fault{
 			fault(schedule.HoleSink, 3.4, 3.6), newShareFault(schedule.RefuseCommit, 3, 4, "update"),
-			newShareFault(schedule.CutStored, 3, 4, "update"), fault(schedule.CrashStore, 3, 4),
+			newShareFault(schedule.CutStore, 3, 4, "update"), fault(schedule.CrashStore, 3, 4),
 			fault(schedule.Freeze, 3.1, 3.55, "first-1"), fault(schedule.Freeze, 3.55, 3.58, "first-1"),
 		},
 	},

@@ -107,13 +107,10 @@ func goodEvidence() *judge.Evidence {
 			Kind: "crash-store", From: at(20), Down: at(20), Up: at(29), Until: at(30), Victims: []string{ledger.Everyone},
 		}},
 		Times: judge.Times{Attempt: 2 * time.Second, Record: 2 * time.Second, Fresh: time.Second},
-		Trespasses: []ledger.Trespass{
-			{At: at(5), Offence: ledger.GuessedID, Answer: 404, Body: "absent"}, {At: at(6), Offence: ledger.GuessedID, Answer: 404, Body: "absent"},
-			{At: at(7), Offence: ledger.RevokedKey, Answer: 401}, {At: at(25), Offence: ledger.GuessedID, Answer: 503, Body: "wait"},
-			{At: at(26), Offence: ledger.LongHeader},
-			{At: at(27), Offence: ledger.UnknownKey, Answer: 503, Error: "keys_unavailable"},
+		KeyTries: []ledger.KeyTry{
+			{At: at(7), Answer: 401}, {At: at(26)}, {At: at(27), Answer: 503, Error: "keys_unavailable"},
 		},
-		Searched: 10, End: at(100),
+		End: at(100),
 	}
 	confirmed := ack("confirmed", ledger.Proven)
 	confirmed.Session = true
@@ -321,7 +318,6 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 		"no code for a user": func(e *judge.Evidence) { e.Confirms[1].Answer, e.Confirms[1].Error = 400, "invalid_code" },
 	},
-	"I7": {"a leak": func(e *judge.Evidence) { e.Leaks = []string{"first-1.log: a code"} }},
 	"I8": {
 		"backwards": func(e *judge.Evidence) {
 			e.Statuses = append(e.Statuses, ledger.Status{Asked: at(72), At: at(73), ID: "lapsed", Status: "PENDING"})
@@ -346,11 +342,8 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 	},
 	"A": {
-		"let in":                func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
-		"let as far as a store": func(e *judge.Evidence) { e.Trespasses[2].Answer, e.Trespasses[2].Error = 503, "store_unavailable" },
-		"distinguishable":       func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
-		"found by guessing":     func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
-		"words in the metrics":  func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },
+		"let in":                func(e *judge.Evidence) { e.KeyTries[0].Answer = 200 },
+		"let as far as a store": func(e *judge.Evidence) { e.KeyTries[0].Answer, e.KeyTries[0].Error = 503, "store_unavailable" },
 	},
 	"O": {"acknowledged": func(e *judge.Evidence) { e.Acks[0].Asked, e.Acks[0].At = at(25), at(26) }},
 }

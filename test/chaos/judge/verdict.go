@@ -67,7 +67,6 @@ func Judge(e *Evidence) []*Verdict {
 	e.buildIndex()
 	return []*Verdict{
 		judgeDurable(e), judgeOneKey(e), judgeProven(e), judgeConfirmed(e), judgeFinal(e), judgeDelivered(e), judgeCounted(e), judgeRepeated(e),
-		judgeSilent(e), judgeSecrets(e), judgeMonotone(e),
-		judgeWitness(e), judgeOutage(e), judgeStrangers(e),
+		judgeSilent(e), judgeMonotone(e), judgeWitness(e), judgeOutage(e), judgeKeys(e),
 	}
 }

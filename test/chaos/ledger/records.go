@@ -15,7 +15,7 @@ const (
 	StoreFile    = "store.jsonl"
 	FinalFile    = "final.jsonl"
 	FaultFile    = "faults.jsonl"
-	StrangerFile = "stranger.jsonl"
+	KeyFile      = "keys.jsonl"
 	ConfirmFile  = "confirm.jsonl"
 )
 
@@ -108,33 +108,13 @@ type Message struct {
 	Method string `json:"method,omitempty"`
 }
 
-// Offence is a request by a stranger that must be refused.
-type Offence string
-
-// The offences.
-const (
-	GuessedID   Offence = "guessed-id"
-	ChangedKey  Offence = "changed-key"  // one character of an API key is wrong
-	UnknownKey  Offence = "unknown-key"  // of the right form, but never issued
-	RevokedKey  Offence = "revoked-key"  // it was valid before
-	KeyInURL    Offence = "key-in-url"   // a valid one, in the URL
-	BrokenLines Offence = "broken-lines" // line feeds and escapes in everything that a log may contain
-	LongHeader  Offence = "long-header"
-	OddPath     Offence = "odd-path"
-	OddMethod   Offence = "odd-method"
-)
-
-// Trespass is an offence and its answer.
-type Trespass struct {
-	Asked   time.Time `json:"asked"`
-	At      time.Time `json:"at"`
-	Offence Offence   `json:"offence"`
-	// Answer is the HTTP status; 0 if none came.
-	Answer int `json:"answer"`
-	// Error is the code of the answer.
-	Error string `json:"error,omitempty"`
-	// Body is a hash of the answer's body.
-	Body string `json:"body"`
+// KeyTry is a call with a revoked API key.
+type KeyTry struct {
+	Asked time.Time `json:"asked"`
+	At    time.Time `json:"at"`
+	// Answer is the HTTP status, 0 if none came; Error is the code of the error.
+	Answer int    `json:"answer"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Answer is how the receiver responds to an event.

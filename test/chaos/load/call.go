@@ -6,9 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
@@ -33,9 +31,6 @@ func (l *Load) sendRequest(ctx context.Context, method, to string, header http.H
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return 0, nil
-	}
-	if response.StatusCode >= http.StatusMultipleChoices {
-		l.refused.add(string(answer))
 	}
 	return response.StatusCode, answer
 }
@@ -108,35 +103,4 @@ func (l *Load) postWebhook(ctx context.Context, replica string, m system.Message
 	}
 	l.recordError(l.Inbound.Append(record))
 	return true
-}
-
-// textSet is a set of texts.
-type textSet struct {
-	mu  sync.Mutex
-	all map[string]bool
-}
-
-// maxTexts bounds the set: bodies of errors differ little.
-const maxTexts = 10_000
-
-func (t *textSet) add(text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all == nil {
-		t.all = map[string]bool{}
-	}
-	if len(t.all) < maxTexts {
-		t.all[text] = true
-	}
-}
-
-func (t *textSet) list() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := make([]string, 0, len(t.all))
-	for text := range t.all {
-		all = append(all, text)
-	}
-	slices.Sort(all)
-	return all
 }

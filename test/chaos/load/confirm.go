@@ -15,7 +15,7 @@ import (
 // confirmRequest enters the session code that the user received, if the user's fate is to do so. The proof was acknowledged, so the
 // user has the code: the judge reports an empty one.
 func (l *Load) confirmRequest(ctx context.Context, u *user) {
-	digits := l.Platform.Digits(u.recipient())
+	digits := l.Platform.lastDigits(u.recipient())
 	if u.drawBool(0.3) { // the user reads the message, and replicas are killed meanwhile
 		sleep(ctx, u.drawBetween(0, 4*time.Second))
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
-	"github.com/phoneproof/phoneproof/test/chaos/platform"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
@@ -31,11 +30,11 @@ type Options struct {
 	Replicas func() []string
 	// Key returns the API key that clients use from now on.
 	Key      func() string
-	Platform *platform.Platform
+	Platform *Platform
 	// Revoke revokes an API key that was valid so far, and returns it.
 	Revoke func() (string, error)
-	// Clients, Statuses, Inbound, Confirms and Trespasses are the ledgers.
-	Clients, Statuses, Inbound, Confirms, Trespasses *ledger.Writer
+	// Clients, Statuses, Inbound, Confirms and KeyTries are the ledgers.
+	Clients, Statuses, Inbound, Confirms, KeyTries *ledger.Writer
 	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
 }
@@ -48,7 +47,9 @@ type Load struct {
 	meta      *meta
 	scheduler *scheduler
 	recent    recentIDs
-	refused   textSet
+	// revoked is an API key that every replica must refuse since that time.
+	revoked      string
+	refusedSince time.Time
 
 	pace    *rate.Limiter
 	next    atomic.Int64
@@ -94,7 +95,7 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 	defer end()
 	others.Go(func() { l.meta.run(ending) })
 	others.Go(func() { l.scheduler.run(ending) })
-	others.Go(func() { l.runStranger(ending) })
+	others.Go(func() { l.useRevokedKey(ending) })
 	for n := range pollers {
 		others.Go(func() { l.pollStatuses(ending, uint64(n)) })
 	}
@@ -134,17 +135,11 @@ func (l *Load) runWorker(ctx, beginning context.Context) {
 // Begun returns how many verifications were acknowledged so far.
 func (l *Load) Begun() int { return int(l.begun.Load()) }
 
-// Refusals returns the distinct bodies of all unsuccessful answers.
-func (l *Load) Refusals() []string { return l.refused.list() }
-
 // String returns the counts.
 func (l *Load) String() string {
 	return fmt.Sprintf("%d begun, %d proven, %d confirmed, %d tries repeated, %d users asked nothing, %d valid keys refused",
 		l.begun.Load(), l.proven.Load(), l.confirmed.Load(), l.retries.Load(), l.unasked.Load(), l.unauthorized.Load())
 }
-
-// Unauthorized returns how often a valid key was refused.
-func (l *Load) Unauthorized() int { return int(l.unauthorized.Load()) }
 
 // recordError records what a ledger could not write: then the run proves nothing.
 func (l *Load) recordError(err error) {

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/system"
 )
@@ -89,22 +87,6 @@ func TestMeta_batch(t *testing.T) {
 		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true, From: "+4915100000001", Method: "WHATSAPP"},
 		ledger.Message{ID: "chaos2", Request: "vr2", Proves: true, From: "+4915100000002", Method: "WHATSAPP"},
 	))
-}
-
-func TestStranger(t *testing.T) {
-	g := NewWithT(t)
-	l := New(Options{Workers: 1, Key: func() string { return "pp_key" }})
-	l.recent.add("vr")
-	s := &stranger{load: l, random: rand.New(rand.NewPCG(1, 2)), key: "revoked"}
-	g.Expect(s.guessID().path).To(HavePrefix(statusPath + "?id=vr" + Marker))
-	g.Expect(verification.IsRequestID(strings.TrimPrefix(s.guessID().path, statusPath+"?id="))).To(BeTrue(),
-		"only such ids are looked up in the store")
-	g.Expect(s.changeKey().header.Get("Authorization")).To(And(HavePrefix("Bearer pp_ke"), Not(HaveSuffix("key"))))
-	tried := map[ledger.Offence]bool{}
-	for range 500 {
-		tried[s.nextTry().offence] = true
-	}
-	g.Expect(tried).To(HaveLen(9), "%v", tried)
 }
 
 func TestRecent(t *testing.T) {

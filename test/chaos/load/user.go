@@ -183,7 +183,7 @@ func (l *Load) proveByTelegram(ctx context.Context, u *user) bool {
 		}) {
 			return false
 		}
-		if l.Platform.Asked(account) {
+		if l.Platform.wasAsked(account) {
 			break
 		}
 		if time.Now().After(u.expires) {

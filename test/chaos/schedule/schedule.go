@@ -41,13 +41,8 @@ const (
 	CutCommit       Kind = "cut-commit"       // its statements are executed, and its connection ends before the COMMIT arrives
 )
 
-// The kinds for an API server. They hit one in a number of writes of requests, or the watches of informers.
+// The kinds for an API server, which hit the watches of informers. What single writes meet is tested call by call at the store.
 const (
-	FailWrite   Kind = "fail-write"   // it is answered 500 or 504, and never arrives
-	FailStored  Kind = "fail-stored"  // it is answered 500, 503 or 504, and is stored
-	CutWrite    Kind = "cut-write"    // its connection ends before it arrives
-	CutStored   Kind = "cut-stored"   // its connection ends after it is stored
-	Conflict    Kind = "conflict"     // an update is answered 409
 	LagWatch    Kind = "lag-watch"    // events reach informers late
 	RepeatWatch Kind = "repeat-watch" // informers receive old states again
 )
@@ -56,9 +51,7 @@ const (
 func OfDatabase() []Kind { return []Kind{RefuseCommit, SerializeCommit, CutCommit} }
 
 // OfAPIServer returns the kinds that need an API server.
-func OfAPIServer() []Kind {
-	return []Kind{FailWrite, FailStored, CutWrite, CutStored, Conflict, LagWatch, RepeatWatch}
-}
+func OfAPIServer() []Kind { return []Kind{LagWatch, RepeatWatch} }
 
 // NoAnswer is observed, not injected: the API server did not answer a call about a request, or about the lease, before the process gave
 // up, as on a busy machine.
@@ -121,11 +114,6 @@ var others = []struct {
 	{kind: RefuseCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
 	{kind: SerializeCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
 	{kind: CutCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
-	{kind: FailWrite, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
-	{kind: FailStored, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
-	{kind: CutWrite, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
-	{kind: CutStored, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
-	{kind: Conflict, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
 	{kind: LagWatch, per: 40, least: 1, lasts: [2]time.Duration{12 * time.Second, 20 * time.Second}},
 	{kind: RepeatWatch, per: 40, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
 }

@@ -12,15 +12,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // maxBody is larger than any event.
@@ -28,14 +27,11 @@ const maxBody = 64 << 10
 
 // Sink is a running receiver.
 type Sink struct {
-	// Address is the receiver's host:port on loopback.
-	Address string
+	*system.Server
 
 	seed   uint64
 	sender func(address string) string
 	to     Ledgers
-	server *http.Server
-	done   sync.WaitGroup
 
 	mu      sync.Mutex
 	secrets []string
@@ -50,17 +46,10 @@ type Ledgers struct{ Deliveries, Answers *ledger.Writer }
 // Start runs a receiver that trusts no secret yet. sender returns the process that an event comes from, by its address.
 // The caller must Close it.
 func Start(ctx context.Context, seed uint64, sender func(address string) string, to Ledgers) (*Sink, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start receiver: %w", err)
-	}
-	s := &Sink{
-		Address: listener.Addr().String(), seed: seed, sender: sender, to: to, failed: map[string]bool{},
-	}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	s.done.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
-	return s, nil
+	s := &Sink{seed: seed, sender: sender, to: to, failed: map[string]bool{}}
+	var err error
+	s.Server, err = system.Serve(ctx, s)
+	return s, err
 }
 
 // Trust adds a secret that events may be signed with, as a receiver does before the sender's secret is rotated.
@@ -79,8 +68,7 @@ func (s *Sink) Calm() {
 
 // Close stops the receiver. It returns the errors of recording events.
 func (s *Sink) Close() error {
-	err := s.server.Close()
-	s.done.Wait()
+	err := s.Server.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(err, s.err)

@@ -1,9 +1,4 @@
-// Package commits makes commits of a database fail: deferred constraint triggers raise at COMMIT, when every statement of
-// the transaction has succeeded.
-//
-// The invariant: each transaction is decided once, however many rows it has, and a failed one leaves nothing behind but
-// the count of decided transactions.
-package commits
+package main
 
 import (
 	"context"
@@ -14,28 +9,29 @@ import (
 
 // The operations whose transactions can fail, independently of each other.
 const (
-	Insert = "insert"
-	Update = "update"
-	Claim  = "claim"
+	opInsert = "insert"
+	opUpdate = "update"
+	opClaim  = "claim"
 )
 
-// Message is the text of the errors at COMMIT.
-const Message = "a fault at COMMIT"
+// refusal is the text of the errors at COMMIT.
+const refusal = "a fault at COMMIT"
 
 // operations maps each operation to its trigger's event. A claim is the update that raises a request's epoch.
 //
 //nolint:gochecknoglobals // Go has no constant maps
 var operations = map[string]string{
-	Insert: "AFTER INSERT ON phoneproof_requests %s",
-	Update: "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch = OLD.epoch)",
-	Claim:  "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch > OLD.epoch)",
+	opInsert: "AFTER INSERT ON phoneproof_requests %s",
+	opUpdate: "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch = OLD.epoch)",
+	opClaim:  "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch > OLD.epoch)",
 }
 
-// Triggers are the triggers of one database.
-type Triggers struct{ server *pgserver.Server }
+// triggers make commits of a database fail: deferred constraint triggers raise at COMMIT, when every statement has succeeded. Each
+// transaction is decided once, however many rows it has, and a failed one leaves nothing behind but the count of decided ones.
+type triggers struct{ server *pgserver.Server }
 
-// Install creates the triggers, which do nothing yet. The table of requests must exist.
-func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
+// installTriggers creates the triggers, which do nothing yet. The table of requests must exist.
+func installTriggers(ctx context.Context, server *pgserver.Server) (*triggers, error) {
 	statements := []string{
 		`CREATE TABLE chaos_commits (state text NOT NULL, every bigint NOT NULL)`,
 		// A sequence keeps its count when the transaction fails.
@@ -48,7 +44,7 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 				PERFORM set_config('chaos.decided', mine, true);
 				SELECT state, every INTO wanted FROM chaos_commits LIMIT 1;
 				IF NOT FOUND OR nextval('chaos_seen_' || TG_ARGV[0]) % wanted.every <> 0 THEN RETURN NULL; END IF;
-				RAISE EXCEPTION '` + Message + `' USING ERRCODE = wanted.state;
+				RAISE EXCEPTION '` + refusal + `' USING ERRCODE = wanted.state;
 			END $$`,
 	}
 	for operation, rows := range operations {
@@ -56,7 +52,7 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 		statements = append(statements, "CREATE SEQUENCE chaos_seen_"+operation,
 			fmt.Sprintf("CREATE CONSTRAINT TRIGGER chaos_commit_%s %s EXECUTE FUNCTION chaos_commit('%s')", operation, trigger, operation))
 	}
-	t := &Triggers{server: server}
+	t := &triggers{server: server}
 	for _, statement := range statements {
 		if err := t.exec(ctx, statement); err != nil {
 			return nil, fmt.Errorf("install triggers: %w", err)
@@ -65,22 +61,22 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 	return t, nil
 }
 
-// Fail makes one in every transactions of each operation fail with that SQLSTATE, from the next commit on.
-func (t *Triggers) Fail(ctx context.Context, state string, every int) error {
+// failCommits makes one in every transactions of each operation fail with that SQLSTATE, from the next commit on.
+func (t *triggers) failCommits(ctx context.Context, state string, every int) error {
 	if err := t.exec(ctx, fmt.Sprintf(`INSERT INTO chaos_commits (state, every) VALUES ('%s', %d)`, state, every)); err != nil {
 		return fmt.Errorf("make commits fail: %w", err)
 	}
 	return nil
 }
 
-// Stop lets every commit succeed again.
-func (t *Triggers) Stop(ctx context.Context) error {
+// stopFailing lets every commit succeed again.
+func (t *triggers) stopFailing(ctx context.Context) error {
 	if err := t.exec(ctx, `DELETE FROM chaos_commits`); err != nil {
 		return fmt.Errorf("let commits succeed: %w", err)
 	}
 	return nil
 }
 
-func (t *Triggers) exec(ctx context.Context, statement string) error {
+func (t *triggers) exec(ctx context.Context, statement string) error {
 	return t.server.Exec(ctx, "postgres", statement)
 }
