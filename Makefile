@@ -38,7 +38,7 @@ FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 # Which figures, by the beginnings of their names with commas between (all), how often each side, and how long each time.
 FIGURES ?=
-ROUNDS ?= 5
+ROUNDS ?= 6
 SECONDS ?= 5
 GOOS := $(shell go env GOOS)
 GOARCH := $(shell go env GOARCH)
@@ -204,13 +204,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s). More variables: hack/fuzz.sh.
 	FUZZTIME=$(FUZZTIME) hack/fuzz.sh
 
 .PHONY: bench
-bench: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside its limits (FIGURES, ROUNDS, SECONDS); see docs/performance.md.
-	$(CLOCK) bench go run ./test/bench -figures=$(FIGURES) -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin
-
-.PHONY: bench-peers
-bench-peers: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside otpgateway with Redis (ROUNDS, SECONDS), which it builds and installs.
-	@hack/peer-assets.sh bin/peers
-	$(CLOCK) bench go run ./test/bench -figures=peers -peers=bin/peers -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/peers
+bench: envtest-assets postgres-assets ## Measure this machine's PhoneProof beside a bare server (FIGURES, ROUNDS, SECONDS), for benchstat in bin/bench.txt; see docs/performance.md.
+	$(CLOCK) bench go run ./test/bench -figures=$(FIGURES) -rounds=$(ROUNDS) -seconds=$(SECONDS) -out=bin/bench.txt
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks for BENCHTIME (1s) each.

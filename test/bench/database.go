@@ -76,10 +76,6 @@ func vacuumRequests(ctx context.Context, server *pgserver.Server) error {
 	return nil
 }
 
-var (
-	// withoutCheckpoints are settings of a database without checkpoints. After one, the first write to each page logs the
-	// whole page, which slows the next seconds, and a large table more than a small one.
-	withoutCheckpoints = map[string]string{"checkpoint_timeout": "'1h'", "max_wal_size": "'32GB'", "shared_buffers": "'1GB'"}
-	// withUpkeep are settings of a database that has them all the time.
-	withUpkeep = map[string]string{"checkpoint_timeout": "'30s'", "max_wal_size": "'8GB'", "shared_buffers": "'1GB'"}
-)
+// withoutCheckpoints are settings of a database without checkpoints. After one, the first write to each page logs the
+// whole page, which slows the next seconds, and a large table more than a small one.
+var withoutCheckpoints = map[string]string{"checkpoint_timeout": "'1h'", "max_wal_size": "'32GB'", "shared_buffers": "'1GB'"}

@@ -7,11 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 
 	"github.com/phoneproof/phoneproof/test/bench/floor"
 	"github.com/phoneproof/phoneproof/test/bench/load"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/ports"
+)
+
+// modeFloor is the argument that makes this program the floor server, in a process of its own as PhoneProof's is.
+const modeFloor = "floor"
+
+// What is compared beside each other is named by these parts.
+const (
+	ours   = "/by=phoneproof"
+	floors = "/by=floor"
 )
 
 // serveFloor runs the floor server with the options on stdin.
@@ -27,61 +38,65 @@ func serveFloor(ctx context.Context) error {
 type floorSite struct {
 	*shop
 
-	server   *child
+	server   *exec.Cmd
 	database *pgserver.Server
 }
 
 // withFloor runs measure beside a floor server that takes the same calls as the site, and posts events to a receiver, if there is one.
-func (b *bench) withFloor(ctx context.Context, x *site, receiver string, measure func(*floorSite) error) error {
-	f, err := b.startFloor(ctx, x, receiver)
+func withFloor(ctx context.Context, x *site, receiver string, measure func(*floorSite) error) error {
+	f, err := startFloor(ctx, x, receiver)
 	if err != nil {
 		return fmt.Errorf("start floor server: %w", err)
 	}
 	return errors.Join(measure(f), f.stop())
 }
 
-func (b *bench) startFloor(ctx context.Context, x *site, receiver string) (*floorSite, error) {
-	database, err := pgserver.Start(ctx, pgserver.Options{})
+func startFloor(ctx context.Context, x *site, receiver string) (_ *floorSite, err error) {
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	f := &floorSite{database: database}
 	reserved, err := ports.Reserve() // released when this process ends
 	if err != nil {
-		return nil, errors.Join(err, database.Stop())
+		return nil, err
 	}
+	f := &floorSite{shop: &shop{Project: x.Project, address: reserved.Address()}}
+	if f.database, err = pgserver.Start(ctx, pgserver.Options{}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.stop())
+		}
+	}()
 	options, err := json.Marshal(floor.Options{
-		Address: reserved.Address(), Database: database.URI("postgres"), Key: x.Key, AppSecret: x.AppSecret,
-		WebhookSecret: x.WebhookSecret, Graph: "http://" + b.bare.address, Receiver: receiver,
+		Address: f.address, Database: f.database.URI("postgres"), Key: x.Key, AppSecret: x.AppSecret, WebhookSecret: x.WebhookSecret,
+		Graph: x.sink.graph, Receiver: receiver,
 	})
 	if err != nil {
-		return nil, errors.Join(err, database.Stop())
+		return nil, err
 	}
-	cmd, err := newCommand(context.WithoutCancel(ctx), modeFloor)
-	if err != nil {
-		return nil, errors.Join(err, database.Stop())
+	f.server = exec.CommandContext(context.WithoutCancel(ctx), program, modeFloor)
+	f.server.Stdin, f.server.Stderr = bytes.NewReader(options), os.Stderr
+	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := f.server.Start(); err != nil {
+		return nil, err
 	}
-	cmd.Stdin = bytes.NewReader(options)
-	if f.server, err = startListening(ctx, cmd, reserved.Address()); err != nil {
-		return nil, errors.Join(err, database.Stop())
-	}
-	f.shop = &shop{Project: x.Project, address: f.server.address}
-	return f, nil
+	return f, waitFor(ctx, "the floor server", func(ctx context.Context) (bool, error) {
+		conn, err := load.Dial(ctx, f.address)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		return true, conn.Close()
+	})
 }
 
 func (f *floorSite) stop() error {
-	f.server.kill()
-	return f.database.Stop()
-}
-
-// readCost implements payer.
-func (f *floorSite) readCost() (cost, error) {
-	used, err := f.server.readCost()
-	if err != nil {
-		return cost{}, err
+	if f.server != nil && f.server.Process != nil {
+		_ = f.server.Process.Kill() // it may have ended
+		_ = f.server.Wait()         // it was killed
 	}
-	used.store, err = f.database.CPU()
-	return used, err
+	return f.database.Stop()
 }
 
 // checkVerified checks that n messages were taken.
@@ -106,26 +121,4 @@ func (f *floorSite) deliverEvents(ctx context.Context, to *sink, n int) (sample,
 	}, func() (int, error) {
 		return queryCount(ctx, f.database, "SELECT count(*) FROM floor_requests WHERE due_at IS NOT NULL")
 	})
-}
-
-// measureMaximum is bench.measureMaximum for the floor server.
-func (f *floorSite) measureMaximum(b *bench, render renderer) side {
-	return func(ctx context.Context, _ int) (sample, error) {
-		found, _, err := b.measureMaximum(ctx, f, load.Expect(f.address, render))
-		return found, err
-	}
-}
-
-// measureMessages measures messages until the 200 after their verifications are stored.
-func (b *bench) measureMessages(ctx context.Context, s *shop, of payer, supply *int) (sample, []started, error) {
-	all, err := s.startVerifications(ctx, *supply)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, r, err := b.measureMaximum(ctx, of, load.Expect(s.address, s.renderMessages(all)))
-	if err != nil {
-		return nil, nil, err
-	}
-	*supply = max(*supply, int(1.3*found["rate"]*b.length.Seconds())) // otherwise the run ends early
-	return found, all[:r.Latency.Count()], nil
 }

@@ -4,50 +4,41 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/phoneproof/phoneproof/test/bench/load"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// measureInbound compares acknowledged WhatsApp messages, whose verifications are stored, with committed rows. Replies
-// to users are sent; events are not, they have a figure of their own.
+// measureInbound measures acknowledged WhatsApp messages, whose verifications are stored. Replies to users are sent;
+// events are not, they have a figure of their own.
 func measureInbound(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.PostgreSQL, Project: withoutEvents}, func(x *site) error {
-		return b.withFloor(ctx, x, "", func(f *floorSite) error { return b.compareInbound(ctx, x, f) })
+		return withFloor(ctx, x, "", func(f *floorSite) error {
+			verified := 0
+			return b.measureByTurns(ctx,
+				b.messageSide("Inbound/store=postgresql"+ours, x.shop, x, func(sent []started) error { return x.checkVerified(ctx, sent) }),
+				b.messageSide("Inbound/store=postgresql"+floors, f.shop, f, func(sent []started) error {
+					verified += len(sent)
+					return f.checkVerified(ctx, verified)
+				}))
+		})
 	})
 }
 
-func (b *bench) compareInbound(ctx context.Context, x *site, f *floorSite) error {
+// messageSide returns a side that measures messages until the 200 after their verifications are stored, and then checks them.
+func (b *bench) messageSide(name string, s *shop, of payer, check func(sent []started) error) side {
 	supply := int(1500 * b.length.Seconds())
-	ours := func(ctx context.Context, _ int) (sample, error) {
-		found, sent, err := b.measureMessages(ctx, x.shop, x, &supply)
+	return side{name, func(ctx context.Context, _ int) (sample, error) {
+		all, err := s.startVerifications(ctx, supply)
 		if err != nil {
 			return nil, err
 		}
-		return found, x.checkVerified(ctx, sent)
-	}
-	limit := func(ctx context.Context, _ int) (sample, error) {
-		rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
-		return sample{"rate": rate}, err
-	}
-	verified, supplyOfFloor := 0, supply
-	floor := func(ctx context.Context, _ int) (sample, error) {
-		found, sent, err := b.measureMessages(ctx, f.shop, f, &supplyOfFloor)
+		found, r, err := b.measureMaximum(ctx, of, load.Expect(s.address, s.renderMessages(all)))
 		if err != nil {
 			return nil, err
 		}
-		verified += len(sent)
-		return found, f.checkVerified(ctx, verified)
-	}
-	found, err := b.measureByTurns(ctx, ours, limit, floor)
-	if err != nil {
-		return err
-	}
-	const figure = "inbound WhatsApp message, PostgreSQL"
-	b.addRow(row{
-		figure: figure, unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
-		limitIs: "pgbench commits", aim: atLeast(0.45),
-	})
-	b.addFloorRows(figure, found[0], found[2], atMost(1.6))
-	return b.takeProfile(ctx, "inbound-postgresql", x.replica, ours)
+		supply = max(supply, int(1.3*found[unitRate]*b.length.Seconds())) // otherwise the run ends early
+		return found, check(all[:r.Latency.Count()])
+	}}
 }
 
 // checkVerified checks that acknowledged verifications are stored: a message that changes nothing is answered 200 too.

@@ -1,20 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,12 +71,12 @@ func measureOperator(ctx context.Context, b *bench) (err error) {
 		projects          int // with this condition
 	}{
 		{
-			"never ready", func(ctx context.Context) error { return o.createProjects(ctx, b.operated) },
+			"unready", func(ctx context.Context) error { return o.createProjects(ctx, b.operated) },
 			verifyv1.ConditionReconciling, verifyv1.ReasonProgressing, b.operated,
 		},
 		{"ready", o.makeReady, verifyv1.ConditionAvailable, verifyv1.ReasonPodsAvailable, b.operated},
 		{
-			"waiting for a turn", o.upgradeOperator,
+			"waiting", o.upgradeOperator,
 			verifyv1.ConditionReconciling, verifyv1.ReasonRolloutQueued, max(0, b.operated-turnsAtOnce),
 		},
 	} {
@@ -84,7 +89,7 @@ func measureOperator(ctx context.Context, b *bench) (err error) {
 		if err := o.awaitRest(ctx); err != nil {
 			return err
 		}
-		if err := b.measureRest(ctx, fmt.Sprintf("operator, %d projects, %s", b.operated, state.name), o); err != nil {
+		if err := b.measureRest(ctx, fmt.Sprintf("Operator/projects=%d/state=%s", b.operated, state.name), o); err != nil {
 			return err
 		}
 	}
@@ -234,14 +239,38 @@ func waitQuietly(ctx context.Context, what string, so func(context.Context) (boo
 	})
 }
 
-// countWrites returns the number of writes so far, without those of leases, which show only that their holders run.
+// countWrites returns the number of writes so far by the API server's own metrics, without those of leases, which show only
+// that their holders run.
 func countWrites(ctx context.Context, config *rest.Config) (float64, error) {
-	counted, err := countCalls(ctx, config, func(resource string) bool { return resource != "leases" })
-	return counted.writes, err
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	content, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(content))
+	if err != nil {
+		return 0, err
+	}
+	writes := 0.0
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		isWrite := slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"])
+		if isWrite && labels["resource"] != "leases" {
+			writes += m.GetCounter().GetValue()
+		}
+	}
+	return writes, nil
 }
 
-// measureRest measures for restTime.
-func (b *bench) measureRest(ctx context.Context, figure string, o *operated) error {
+// measureRest measures once for restTime.
+func (b *bench) measureRest(ctx context.Context, name string, o *operated) error {
 	before, err := o.readUse(ctx)
 	if err != nil {
 		return err
@@ -255,12 +284,11 @@ func (b *bench) measureRest(ctx context.Context, figure string, o *operated) err
 	if err != nil {
 		return err
 	}
-	share := func(used time.Duration) series { return series{100 * used.Seconds() / took.Seconds()} }
-	b.addRow(row{figure: figure + ", CPU", unit: "%", ours: share(after.server - before.server), aim: atMost(1)})
-	b.addRow(row{figure: figure + ", CPU of API server and etcd", unit: "%", ours: share(after.store - before.store)})
-	writes := series{(after.writes - before.writes) / took.Minutes()}
-	b.addRow(row{figure: figure + ", API writes", unit: "1/min", ours: writes, aim: atMost(0)})
-	return nil
+	return b.writeSample(name, sample{
+		"operator-%":  100 * (after.server - before.server).Seconds() / took.Seconds(),
+		"apiserver-%": 100 * (after.store - before.store).Seconds() / took.Seconds(), // with etcd
+		"writes/min":  (after.writes - before.writes) / took.Minutes(),
+	})
 }
 
 // use is what an operator has used so far.

@@ -1,162 +1,98 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
-	"io"
-	"math"
+	"maps"
 	"os"
-	"path/filepath"
+	"os/exec"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 )
 
-// report holds the results of a run.
-type report struct {
-	Machine machine   `json:"machine"`
-	Began   time.Time `json:"began"`
-	Took    string    `json:"took"`
-	Rounds  int       `json:"rounds"`
-	Seconds float64   `json:"seconds"`
-	// Repeated is how many measurements met a refused call and were repeated.
-	Repeated int   `json:"repeated"`
-	Rows     []row `json:"rows"`
-}
+// sample holds the values of one measurement by their units, whose prefixes benchstat understands.
+type sample map[string]float64
 
-// write writes bench.json and bench.md into a folder and prints the table.
-func (r report) write(dir string, out io.Writer) error {
-	content, err := json.MarshalIndent(r, "", "  ")
+// The units that several figures have.
+const (
+	unitRate   = "req/s"
+	unitEvents = "events/s"
+	unitServer = "server-ns/op" // CPU time
+	unitStore  = "store-ns/op"  // CPU time of PostgreSQL, or of the API server with etcd
+	unitBoth   = "both-ns/op"
+)
+
+// writeHeader writes what benchstat has to know of the figures, and what they were measured with as a line that it ignores.
+func (b *bench) writeHeader(ctx context.Context) error {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
-		return fmt.Errorf("encode report: %w", err)
+		commit = []byte("unknown") // the program may run outside of the repository
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("create report folder: %w", err)
-	}
-	for name, content := range map[string]string{"bench.json": string(content) + "\n", "bench.md": r.markdown()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-	}
-	_, err = io.WriteString(out, r.markdown())
+	_, err = fmt.Fprintf(b.out, "# the program is %s, the load that of commit %s; rounds last %v\n"+
+		"goos: %s\ngoarch: %s\ncpu: %d x %s\nUnit %s better=higher\nUnit %s better=higher\n",
+		b.program, strings.TrimSpace(string(commit)), b.length, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cpuModel(), unitRate, unitEvents)
 	return err
 }
 
-// markdown returns the table, followed by the machine that it was measured on.
-func (r report) markdown() string {
-	lines := [][]string{{"figure", "unit", "ours", "limit", "ratio", "aim"}}
-	for _, row := range r.Rows {
-		lines = append(lines, row.cells())
+// cpuModel returns the name of the machine's processor; empty if it is not known.
+func cpuModel() string {
+	content, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
 	}
-	var text strings.Builder
-	text.WriteString(formatTable(lines))
-	fmt.Fprintf(&text, "\n%d rounds of %v s, by turns; median (least to most); %d measurements begun anew after a refused call. %s.\n",
-		r.Rounds, r.Seconds, r.Repeated, r.Machine)
-	return text.String()
+	_, after, _ := strings.Cut(string(content), "model name")
+	line, _, _ := strings.Cut(after, "\n")
+	return strings.Trim(line, " \t:")
 }
 
-// formatTable aligns cells, with a line below the first row.
-func formatTable(lines [][]string) string {
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+// writeSample writes one measurement as a line of Go's benchmark format.
+func (b *bench) writeSample(name string, found sample) error {
+	line := "Benchmark" + name + " 1"
+	for _, unit := range slices.Sorted(maps.Keys(found)) {
+		line += fmt.Sprintf(" %.6g %s", found[unit], unit)
+	}
+	_, err := fmt.Fprintln(b.out, line)
+	return err
+}
+
+// side is one of the things that are measured by turns.
+type side struct {
+	name    string
+	measure func(ctx context.Context, round int) (sample, error)
+}
+
+// measureByTurns measures each side once per round. Every second round goes backwards, so that changes of the machine
+// over time favour none.
+func (b *bench) measureByTurns(ctx context.Context, sides ...side) error {
+	sides = slices.Clone(sides)
+	for round := range b.rounds {
+		for _, s := range sides {
+			found, err := b.measureOnce(ctx, s, round)
+			if err == nil {
+				err = b.writeSample(s.name, found)
+			}
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", s.name, round+1, err)
+			}
 		}
+		slices.Reverse(sides)
 	}
-	rule := make([]string, len(widths))
-	for i, width := range widths {
-		rule[i] = strings.Repeat("-", width)
-	}
-	var text strings.Builder
-	for _, line := range slices.Insert(slices.Clone(lines), 1, rule) {
-		for i, cell := range line {
-			fmt.Fprintf(&text, "| %s%s ", cell, strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+	return nil
+}
+
+// mostRepeats is how often a failed measurement is repeated.
+const mostRepeats = 3
+
+// measureOnce measures one side. A busy machine may stall for longer than a call waits for its answer, so a round with
+// a refused call is repeated.
+func (b *bench) measureOnce(ctx context.Context, s side, round int) (sample, error) {
+	for failures := 0; ; failures++ {
+		found, err := s.measure(ctx, round)
+		if err == nil || failures == mostRepeats || ctx.Err() != nil {
+			return found, errors.Join(err, ctx.Err())
 		}
-		text.WriteString("|\n")
+		b.logf("  %s failed and is repeated: %v", s.name, err)
 	}
-	return text.String()
-}
-
-// cells returns the cells of a table row.
-func (r row) cells() []string {
-	cells := []string{r.figure, r.unit, formatSpread(r.ours), "", "", ""}
-	if r.limitIs != "" {
-		cells[3], cells[4] = formatSpread(r.limit)+" "+r.limitIs, formatSpread(r.ratio())
-	}
-	if r.aim != nil {
-		verdict := "met"
-		if !r.aim.isMet(r.judgedValue()) {
-			verdict = "missed"
-		}
-		cells[5] = r.aim.String() + ", " + verdict
-	}
-	return cells
-}
-
-// formatRow returns a row as one line of text.
-func formatRow(r row) string {
-	cells := slices.DeleteFunc(r.cells(), func(cell string) bool { return cell == "" })
-	return strings.Join(cells, " | ")
-}
-
-// formatSpread returns the median of rounds and their range.
-func formatSpread(s series) string {
-	if len(s) < 2 {
-		return formatFigure(s.median())
-	}
-	return fmt.Sprintf("%s (%s to %s)", formatFigure(s.median()), formatFigure(slices.Min(s)), formatFigure(slices.Max(s)))
-}
-
-// formatFigure returns a figure with three significant digits.
-func formatFigure(v float64) string {
-	switch {
-	case math.IsNaN(v), math.IsInf(v, 0):
-		return "-"
-	case v == 0, math.Abs(v) >= 100:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case math.Abs(v) >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case math.Abs(v) >= 0.1:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	default:
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	}
-}
-
-// summary is a series in bench.json.
-type summary struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	Rounds series  `json:"rounds"`
-}
-
-func newSummary(s series) *summary {
-	if len(s) == 0 {
-		return nil
-	}
-	return &summary{s.median(), slices.Min(s), slices.Max(s), s}
-}
-
-// MarshalJSON encodes the row with the figure of every round.
-func (r row) MarshalJSON() ([]byte, error) {
-	encoded := struct {
-		Figure  string   `json:"figure"`
-		Unit    string   `json:"unit,omitempty"`
-		Ours    *summary `json:"ours"`
-		LimitIs string   `json:"limitIs,omitempty"`
-		Limit   *summary `json:"limit,omitempty"`
-		Ratio   *summary `json:"ratio,omitempty"`
-		Aim     string   `json:"aim,omitempty"`
-		Met     *bool    `json:"met,omitempty"`
-	}{Figure: r.figure, Unit: r.unit, Ours: newSummary(r.ours), LimitIs: r.limitIs}
-	if r.limitIs != "" {
-		encoded.Limit, encoded.Ratio = newSummary(r.limit), newSummary(r.ratio())
-	}
-	if r.aim != nil {
-		encoded.Aim, encoded.Met = r.aim.String(), new(r.aim.isMet(r.judgedValue()))
-	}
-	return json.Marshal(encoded)
 }

@@ -54,7 +54,7 @@ func (b *bench) startSite(ctx context.Context, o system.Options) (*site, error) 
 		return nil, err
 	}
 	x := &site{sink: receiver}
-	o.WebhookURL, o.Graph = receiver.url, "http://"+b.bare.address
+	o.WebhookURL, o.Graph = receiver.url, receiver.graph
 	if o.Program == "" {
 		o.Program = b.program
 	}
@@ -64,6 +64,7 @@ func (b *bench) startSite(ctx context.Context, o system.Options) (*site, error) 
 	if x.shop, err = openShop(ctx, x.system.Project); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
+	b.logf("  its profiles: http://%s/debug/pprof", x.replica.Profiles)
 	return x, nil
 }
 
@@ -81,8 +82,8 @@ func (b *bench) withSite(ctx context.Context, o system.Options, measure func(*si
 // withoutEvents is for projects whose events would only take CPU time from what is measured.
 func withoutEvents(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil }
 
-// allowLongAttempts sets a webhook timeout that is longer than a round.
-func allowLongAttempts(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" }
+// renderer renders the next request.
+type renderer = func(load.Turn) ([]byte, error)
 
 // renderInit renders the request that starts a verification of the next number.
 func (s *shop) renderInit(load.Turn) ([]byte, error) {
@@ -95,7 +96,7 @@ func (s *shop) renderInit(load.Turn) ([]byte, error) {
 func phoneNumber(n int64) string { return fmt.Sprintf("+49152%08d", n%100_000_000) }
 
 // renderStatus returns a renderer of status requests, one for each verification in turn.
-func (s *shop) renderStatus(of []started) func(load.Turn) ([]byte, error) {
+func (s *shop) renderStatus(of []started) renderer {
 	requests := make([][]byte, len(of))
 	for i, begun := range of {
 		requests[i] = load.Request(http.MethodGet, "/api/verify/status?id="+begun.ID, http.Header{"Authorization": {"Bearer " + s.Key}}, nil)
@@ -104,7 +105,7 @@ func (s *shop) renderStatus(of []started) func(load.Turn) ([]byte, error) {
 }
 
 // renderMessages returns a renderer of WhatsApp's webhooks for the users' messages, each once.
-func (s *shop) renderMessages(of []started) func(load.Turn) ([]byte, error) {
+func (s *shop) renderMessages(of []started) renderer {
 	requests := make([][]byte, len(of))
 	for i, begun := range of {
 		m := s.WhatsAppMessage(begun.number, begun.ExpectedText, begun.ID, time.Now())
@@ -118,11 +119,10 @@ func (s *shop) renderMessages(of []started) func(load.Turn) ([]byte, error) {
 	}
 }
 
-// begun is a verification that was started.
+// started is a verification that was started.
 type started struct {
 	ID           string `json:"requestId"`
 	ExpectedText string `json:"expectedText"`
-	PageURL      string `json:"pageURL"`
 	number       string
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,30 +22,38 @@ const (
 	// dueAtOnce is how many requests are due while claims are measured, and claimedOnce how many one call claims.
 	dueAtOnce   = 1000
 	claimedOnce = 100
+	// listed is how many requests a measured page of a list has.
+	listed = 50
 )
 
-// measureManyStored compares the cost of a request, and of claiming due work, with few and with many stored requests.
+// measureManyStored measures a request, a claim of due work and a page of a list with few and with many stored requests.
 func measureManyStored(ctx context.Context, b *bench) error {
 	options := system.Options{Store: system.PostgreSQL, Project: withoutEvents, PostgreSQL: withoutCheckpoints}
-	if b.upkeep {
-		options.PostgreSQL = withUpkeep
-	}
 	return b.withStoredRequests(ctx, options, few, 1, func(small *site) error {
 		return b.withStoredRequests(ctx, options, b.stored, b.sharing, func(large *site) error {
-			defer b.startUpkeep(ctx, small, large)()
-			if err := b.measureRSS(ctx, fmt.Sprintf("memory, PostgreSQL, %d stored", b.stored), large); err != nil {
+			if err := b.measureMemoryOf(ctx, fmt.Sprintf("Memory/store=postgresql/stored=%d", b.stored), large); err != nil {
 				return err
 			}
-			if err := b.measureClaims(ctx, small, large); err != nil {
-				return err
+			both := []stocked{{small, few}, {large, b.stored}}
+			for _, measure := range []func(context.Context, []stocked) error{b.measureClaims, b.measureLists, b.measureRequests} {
+				if err := measure(ctx, both); err != nil {
+					return err
+				}
 			}
-			if err := b.measureLists(ctx, small, large); err != nil {
-				return err
-			}
-			return b.measureRequests(ctx, small, large)
+			return nil
 		})
 	})
 }
+
+// stocked is a site with so many stored requests.
+type stocked struct {
+	*site
+
+	n int
+}
+
+// nameOf returns the name of a figure of this site.
+func (s stocked) nameOf(of string) string { return fmt.Sprintf("Stored/of=%s/stored=%d", of, s.n) }
 
 // withStoredRequests runs measure on a site that has n requests stored, an equal part of them for each of so many projects.
 func (b *bench) withStoredRequests(ctx context.Context, o system.Options, n, projects int, measure func(*site) error) error {
@@ -66,47 +74,12 @@ func (b *bench) withStoredRequests(ctx context.Context, o system.Options, n, pro
 	})
 }
 
-// startUpkeep vacuums databases every few seconds until the function that it returns is called, if that is wanted.
-func (b *bench) startUpkeep(ctx context.Context, sites ...*site) (end func()) {
-	if !b.upkeep {
-		return func() {}
-	}
-	const pause = 5 * time.Second
-	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	for _, x := range sites {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				if err := vacuumRequests(ctx, x.system.Database); err != nil && ctx.Err() == nil {
-					b.logf("  %v", err)
-				}
-				select {
-				case <-time.After(pause):
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	return func() {
-		stop()
-		running.Wait()
-	}
-}
-
-// mostGrowth is the aim for what many stored requests may cost, as a ratio to few.
-func (b *bench) mostGrowth() *aim {
-	if b.upkeep {
-		return atMost(1.2)
-	}
-	return atMost(1.1)
-}
-
 // measureClaims measures a separate worker that claims due work. The replicas are frozen, because they would claim it
 // too.
-func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
+func (b *bench) measureClaims(ctx context.Context, sites []stocked) error {
 	sides := make([]side, len(sites))
 	for i, x := range sites {
-		worker, end, err := newWorker(ctx, x)
+		worker, end, err := newWorker(ctx, x.site)
 		if err != nil {
 			return err
 		}
@@ -116,19 +89,11 @@ func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
 		if err != nil {
 			return err
 		}
-		sides[i] = func(ctx context.Context, _ int) (sample, error) {
-			r, err := load.Closed(ctx, 1, b.length, worker)
-			return sample{"claim": toMilliseconds(r.Latency.Mean())}, err
-		}
+		sides[i] = b.singleSide(x.nameOf("claim"), worker)
 	}
-	found, err := b.measureByTurns(ctx, sides...)
-	if err != nil {
+	if err := b.measureByTurns(ctx, sides...); err != nil {
 		return err
 	}
-	b.addRow(row{
-		figure: fmt.Sprintf("claim of %d due, %d stored", claimedOnce, b.stored), unit: "ms", ours: found[1].valuesOf("claim"),
-		limit: found[0].valuesOf("claim"), limitIs: fmt.Sprintf("%d stored", few), aim: b.mostGrowth(),
-	})
 	for _, x := range sites {
 		err := executeSQL(ctx, x.system.Database, "DELETE FROM phoneproof_requests WHERE project = $1 AND work = 2", x.Name())
 		if err := errors.Join(err, vacuumRequests(ctx, x.system.Database), x.replica.Thaw(), x.replica.AwaitReady(ctx)); err != nil {
@@ -136,6 +101,14 @@ func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
 		}
 	}
 	return nil
+}
+
+// singleSide returns a side that measures how long one client's calls take on average.
+func (b *bench) singleSide(name string, client load.Client) side {
+	return side{name, func(ctx context.Context, _ int) (sample, error) {
+		r, err := load.Closed(ctx, 1, b.length, client)
+		return sample{"ns/op": float64(r.Latency.Mean().Nanoseconds())}, err
+	}}
 }
 
 // newWorker returns a client that claims as a replica does, with a claim that ends at once.
@@ -179,36 +152,54 @@ func connectStore(ctx context.Context, x *site) (*postgres.Store, func() error, 
 	return worker, end, nil
 }
 
-// measureRequests measures the cost of a request at the maximum rate: wall time and CPU time per request.
-func (b *bench) measureRequests(ctx context.Context, small, large *site) error {
-	for _, what := range []struct {
-		name   string
-		render func(x *site) renderer
-	}{
-		{"init", func(x *site) renderer { return x.renderInit }},
-		{"status of one that is stored", func(x *site) renderer { return x.renderStatus(storedRequests("vrdone", few)) }},
-	} {
-		var sides []side
-		for _, x := range []*site{small, large} {
-			render := what.render(x)
-			sides = append(sides, func(ctx context.Context, _ int) (sample, error) {
-				found, _, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, render))
-				if err != nil {
-					return nil, err
-				}
-				return sample{"time": 1e6 / found["rate"], "cpu": found[keyServer] + found[keyStore]}, nil
-			})
+// measureRequests measures requests at the maximum rate.
+func (b *bench) measureRequests(ctx context.Context, sites []stocked) error {
+	var inits, statuses []side
+	for _, x := range sites {
+		inits = append(inits, b.maximumSide(x.nameOf("init"), x.shop, x.site, x.renderInit))
+		statuses = append(statuses, b.maximumSide(x.nameOf("status"), x.shop, x.site, x.renderStatus(storedRequests("vrdone", few))))
+	}
+	if err := b.measureByTurns(ctx, inits...); err != nil {
+		return err
+	}
+	return b.measureByTurns(ctx, statuses...)
+}
+
+// measureLists measures pages of lists, each of which follows the one before it, from the newest request to the oldest and again.
+func (b *bench) measureLists(ctx context.Context, sites []stocked) (err error) {
+	for name, filter := range map[string]verification.ListFilter{"page": {}, "verifiedpage": {Phase: verification.Verified}} {
+		sides := make([]side, len(sites))
+		for i, x := range sites {
+			client, end, err2 := newLister(ctx, x.site, filter)
+			if err2 != nil {
+				return err2
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			sides[i] = b.singleSide(x.nameOf(name), client)
 		}
-		found, err := b.measureByTurns(ctx, sides...)
-		if err != nil {
+		if err := b.measureByTurns(ctx, sides...); err != nil {
 			return err
-		}
-		for _, key := range []string{"time", "cpu"} {
-			b.addRow(row{
-				figure: fmt.Sprintf("%s, %d stored, %s for each", what.name, b.stored, key), unit: "µs", ours: found[1].valuesOf(key),
-				limit: found[0].valuesOf(key), limitIs: fmt.Sprintf("%d stored", few), aim: b.mostGrowth(),
-			})
 		}
 	}
 	return nil
+}
+
+// newLister returns a client that walks through a list, page by page.
+func newLister(ctx context.Context, x *site, filter verification.ListFilter) (load.Client, func() error, error) {
+	store, end, err := connectStore(ctx, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	var after atomic.Pointer[verification.Position] // of the next page, also after a pause for the other side
+	after.Store(&verification.Position{})
+	return func(context.Context) (load.Call, func() error, error) {
+		return func(ctx context.Context, _ load.Turn) error {
+			page, err := store.List(ctx, verification.ListQuery{ListFilter: filter, After: *after.Load(), Limit: listed})
+			if err == nil && len(page.Requests) != listed {
+				err = fmt.Errorf("listed %d requests, not %d", len(page.Requests), listed)
+			}
+			after.Store(&page.Next)
+			return err
+		}, nil, nil
+	}, end, nil
 }

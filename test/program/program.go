@@ -1,6 +1,6 @@
 // Package program is phoneproof as tests and benchmarks run it: its webhooks may go to loopback, where the receivers are, the
-// health of its stores is checked more often, an environment variable shifts its clock, it serves its profiles, and collects
-// its garbage when asked. None of that is in the released program.
+// health of its stores is checked more often, an environment variable shifts its clock, and it serves its profiles. None of
+// that is in the released program.
 package program
 
 import (
@@ -8,7 +8,6 @@ import (
 	"net/http"
 	_ "net/http/pprof" // serves the profiles
 	"os"
-	"runtime/debug"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -23,8 +22,6 @@ const (
 	ClockOffset = "PHONEPROOF_TEST_CLOCK_OFFSET"
 	// ProfileAddress is the environment variable with the address at which the process serves its profiles; see net/http/pprof.
 	ProfileAddress = "PHONEPROOF_TEST_PPROF_ADDRESS"
-	// CollectPath is the path at that address that collects the garbage of the process and returns its memory to the kernel.
-	CollectPath = "/debug/collect"
 )
 
 // Main runs the command that the process's arguments select, and returns its exit code.
@@ -39,7 +36,6 @@ func Main() int {
 		dependencies.Clock = wrongClock{clock.RealClock{}, offset}
 	}
 	if address := os.Getenv(ProfileAddress); address != "" {
-		http.HandleFunc(CollectPath, func(http.ResponseWriter, *http.Request) { debug.FreeOSMemory() })
 		go func() { // ends with the process
 			if err := http.ListenAndServe(address, nil); err != nil {
 				fmt.Fprintln(os.Stderr, "serve profiles:", err)

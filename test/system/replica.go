@@ -2,7 +2,6 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -122,30 +121,6 @@ func (r *Replica) Ready(ctx context.Context) bool {
 	}
 	_ = response.Body.Close() // only its status matters
 	return response.StatusCode == http.StatusOK
-}
-
-// CollectGarbage makes the process collect its garbage and return its memory to the kernel.
-func (r *Replica) CollectGarbage(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeWait)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Profiles+program.CollectPath, nil)
-	if err != nil {
-		return fmt.Errorf("collect garbage of %s: %w", r.Name, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("collect garbage of %s: %w", r.Name, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("collect garbage of %s: status %d", r.Name, response.StatusCode)
-	}
-	return errors.Join(err, response.Body.Close())
-}
-
-// RSS returns the resident memory of the process, in bytes.
-func (r *Replica) RSS() (int64, error) {
-	memory, err := r.Memory()
-	return memory.Resident, err
 }
 
 // Residence is resident memory, in bytes.

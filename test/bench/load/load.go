@@ -35,9 +35,6 @@ type Result struct {
 	Took time.Duration
 	// Latency has the time of each answer since its request was due or, without a schedule, since it was sent.
 	Latency *Histogram
-	// Late has the time from when each request was due until it was sent, because the generator or every client was
-	// busy.
-	Late *Histogram
 }
 
 // PerSecond returns the number of answers per second.
@@ -77,7 +74,6 @@ func Open(ctx context.Context, clients int, perSecond float64, length time.Durat
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			r.Late.Record(time.Since(at))
 			if err := call(ctx, Turn{next.Add(1) - 1, at}); err != nil {
 				return err
 			}
@@ -144,7 +140,7 @@ func run(ctx context.Context, clients int, client Client, work worker) (Result, 
 	var all sync.WaitGroup
 	began := time.Now()
 	for i, call := range calls {
-		parts[i] = Result{Latency: &Histogram{}, Late: &Histogram{}}
+		parts[i] = Result{Latency: &Histogram{}}
 		all.Go(func() {
 			if err := work(ctx, began, call, &parts[i]); err != nil && !errors.Is(err, ErrDone) {
 				stop(err)
@@ -152,10 +148,9 @@ func run(ctx context.Context, clients int, client Client, work worker) (Result, 
 		})
 	}
 	all.Wait()
-	total := Result{Took: time.Since(began), Latency: &Histogram{}, Late: &Histogram{}}
+	total := Result{Took: time.Since(began), Latency: &Histogram{}}
 	for _, part := range parts {
 		total.Latency.Add(part.Latency)
-		total.Late.Add(part.Late)
 	}
 	return total, context.Cause(ctx)
 }

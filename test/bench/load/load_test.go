@@ -102,7 +102,6 @@ func TestOpen_chargesAStallToAllRequestsDueMeanwhile(t *testing.T) {
 	// Every request was due while the first was being answered; the average waited for half of the stall.
 	g.Expect(r.Latency.Count()).To(BeNumerically(">", 200))
 	g.Expect(r.Latency.Quantile(0.5)).To(BeNumerically(">", stall/10), "a closed loop would have seen next to nothing here")
-	g.Expect(r.Late.Quantile(0.5)).To(BeNumerically(">", stall/10))
 	g.Expect(r.Latency.Max()).To(BeNumerically(">=", stall))
 }
 
