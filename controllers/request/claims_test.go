@@ -48,7 +48,9 @@ func TestClaims_leaveEventsToOthersWhileTheReceiverIsBusy(t *testing.T) {
 	queue, work := &ledgered{}, newWork(t)
 	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.busy = &webhook.BusyError{After: time.Second}
+	w.stepClock(maxPoll)
 	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
+	w.Expect(queue.sweeps).To(Equal(2), "requests expire meanwhile")
 	w.Expect(queue.claims[0].Events).To(Equal(verification.EventsOn))
 	w.Expect(queue.claims[1].Events).To(Equal(verification.EventsPaused))
 	w.Expect(work.Len()).To(Equal(2))
@@ -77,6 +79,7 @@ func TestClaims_claimNothingWhileMuchWaits(t *testing.T) {
 	}
 	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimSkipped))
 	w.Expect(queue.claims).To(BeEmpty())
+	w.Expect(queue.sweeps).To(Equal(1), "requests expire meanwhile")
 	_, _ = work.Get()
 	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.Expect(queue.claims).To(HaveLen(1))
