@@ -17,7 +17,8 @@ func TestReport_isInGosBenchmarkFormat(t *testing.T) {
 	out := &bytes.Buffer{}
 	b := &bench{out: out, program: "phoneproof"}
 	g.Expect(b.writeHeader(t.Context())).To(Succeed())
-	g.Expect(out.String()).To(MatchRegexp(`\A# .+\ngoos: \S+\ngoarch: \S+\ncpu: .+\nUnit req/s better=higher\nUnit events/s better=higher\n\z`))
+	g.Expect(out.String()).To(MatchRegexp(
+		`\A# .+\ngoos: \S+\ngoarch: \S+\ncpu: .+\nUnit req/s better=higher\nUnit events/s better=higher\n\z`))
 	out.Reset()
 	g.Expect(b.writeSample("Init/store=postgresql", sample{unitRate: 4313.125, unitServer: 0.5, "resident-B": 1e9})).To(Succeed())
 	g.Expect(out.String()).To(Equal("BenchmarkInit/store=postgresql 1 4313.12 req/s 1e+09 resident-B 0.5 server-ns/op\n"))

@@ -256,6 +256,10 @@ func TestPoolConfig_boundsConnections(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred(), uri)
 		g.Expect(config.MaxConns).To(Equal(want), uri)
 	}
+	g := NewWithT(t)
+	config, err := poolConfig(Address{URI: redact.New([]byte("postgresql://db/shop"))})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.MaxConns).To(And(BeNumerically(">=", 6), BeNumerically("<=", 16)), "by the number of processors")
 }
 
 func TestAddress_equal(t *testing.T) {
