@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 )
@@ -33,6 +34,7 @@ type Proxy struct {
 	server    *httptest.Server
 	transport *http.Transport
 	pass      *httputil.ReverseProxy
+	answer    atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 
 	watches    watches
 	unanswered unanswered
@@ -65,7 +67,7 @@ func Listen(config *rest.Config, resource string, identify func(address string) 
 		},
 		Transport: p.transport, FlushInterval: -1, ModifyResponse: p.wrapWatch, ErrorHandler: abortCall, ErrorLog: quiet,
 	}
-	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serveCall))
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.answerCall))
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = quiet
 	p.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {

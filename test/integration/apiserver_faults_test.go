@@ -1,9 +1,11 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -27,7 +29,9 @@ var _ = Describe("An API server that asks for patience", func() {
 		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).Should(Equal(len(due)))
 		stopFailing()
 
-		way.answerWith(func(w http.ResponseWriter, _ *http.Request) bool {
+		var calls atomic.Int64
+		way.AnswerWith(func(w http.ResponseWriter, _ *http.Request) bool {
+			calls.Add(1)
 			w.Header().Set("Retry-After", "1")
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -35,7 +39,7 @@ var _ = Describe("An API server that asks for patience", func() {
 				`"message":"too many requests, please try again later","details":{"retryAfterSeconds":1}}`)
 			return true
 		})
-		began, before, asked := time.Now(), way.calls.Load(), 0
+		began, asked := time.Now(), 0
 		for time.Since(began) < busy {
 			for path, method := range map[string]string{"init": http.MethodPost, "status?id=" + pending: http.MethodGet} {
 				status, header, _ := r.sendCall(ctx, s.key, method, "/api/verify/"+path, initBody)
@@ -46,10 +50,10 @@ var _ = Describe("An API server that asks for patience", func() {
 			Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
 			Eventually(time.After(time.Second)).WithContext(ctx).Should(Receive())
 		}
-		calls, took := way.calls.Load()-before, time.Since(began)
-		way.answerWith(nil)
-		rate := float64(calls-int64(2*asked)) / took.Seconds() // an init and a status are one call each; probes may add calls
-		AddReportEntry("while busy", fmt.Sprintf("%d calls in %s, %.1f a second beyond those of clients", calls, took.Round(time.Millisecond), rate))
+		took := time.Since(began)
+		way.AnswerWith(nil)
+		rate := float64(calls.Load()-int64(2*asked)) / took.Seconds() // an init and a status are one call each; probes may add calls
+		AddReportEntry("while busy", fmt.Sprintf("%d calls in %s, %.1f a second beyond those of clients", calls.Load(), took.Round(time.Millisecond), rate))
 		Expect(rate).To(BeNumerically("<", 10), "no hot loop")
 
 		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
@@ -83,14 +87,13 @@ var _ = Describe("A leader whose watch lags", func() {
 		flying := s.createVerifiedRequests(ctx, 5)
 		Eventually(held).WithContext(ctx).Should(BeEquivalentTo(len(flying)))
 		pending := s.initRequest(ctx, lagging, "+49 1511 2345678")
-		release := way.holdWatches()
-		defer release()
+		way.LagWatches(hang)
 		for _, id := range rescued {
 			Expect(s.verifyRequest(ctx, id)).To(Succeed())
 		}
 
 		By("letting another replica lead and write what the lagging one does not receive")
-		way.refuseLeases()
+		way.AnswerWith(refuseLeases)
 		Eventually(other.isLeading).WithContext(ctx).Should(BeTrue())
 		free()
 		s.awaitDelivered(ctx, append(flying, rescued...), 1)
@@ -99,7 +102,7 @@ var _ = Describe("A leader whose watch lags", func() {
 
 		By("letting the lagging replica lead again with its stale cache")
 		other.kill()
-		way.answerWith(nil)
+		way.AnswerWith(nil)
 		Eventually(lagging.isLeading).WithContext(ctx).Should(BeTrue())
 		later := s.createVerifiedRequests(ctx, 5)
 		for _, id := range lapsing {
@@ -111,7 +114,7 @@ var _ = Describe("A leader whose watch lags", func() {
 			To(HaveKeyWithValue("status", "VERIFIED"), "from the API server, not from the cache")
 		Expect(lagging.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+pending, "")).To(HaveKeyWithValue("status", "PENDING"))
 
-		release()
+		way.LagWatches(0)
 		s.awaitDelivered(ctx, later, 1)
 		Expect(s.receiver.deliveries()).To(HaveLen(sent + len(later)))
 		s.receiver.byRequest(webhookSecret)
@@ -129,31 +132,37 @@ var _ = Describe("Two replicas that both hold the lease", func() {
 		seen := s.followPhases(ctx)
 		s.start(ctx, 1)
 		honest := s.findLeader(ctx)
-		s.startProxy().fakeLease()
+		s.startProxy().AnswerWith(fakeLease())
 		deceived := s.startOne()
 		Eventually(deceived.isLeading).WithContext(ctx).Should(BeTrue())
 		Eventually(deceived.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
-		added := s.addContinuously(ctx, 50*time.Millisecond)
-		Eventually(func() int { return len(s.receiver.deliveries()) }).WithContext(ctx).Should(BeNumerically(">", 100))
-		added.stop()
-		s.awaitDelivered(ctx, added.verified, 1)
+		var verified, lapsed []string
+		for next := time.Tick(50 * time.Millisecond); len(s.receiver.deliveries()) <= 100 && ctx.Err() == nil; <-next {
+			verified = append(verified, s.createVerifiedRequests(ctx, 1)...)
+			if len(verified)%4 == 0 {
+				id, err := s.storeRequest(ctx, 100*time.Millisecond)
+				Expect(err).NotTo(HaveOccurred())
+				lapsed = append(lapsed, id)
+			}
+		}
+		s.awaitDelivered(ctx, verified, 1)
 		Eventually(func() bool { return honest.isLeading() && deceived.isLeading() }).WithContext(ctx).
 			Should(BeTrue(), "both lead")
 		got := s.receiver.byRequest(webhookSecret)
 		duplicates := 0
-		for _, id := range added.verified {
+		for _, id := range verified {
 			Expect(len(got[id])).To(And(BeNumerically(">=", 1), BeNumerically("<=", honest.countTerms()+deceived.countTerms())), "once in each term at most")
 			duplicates += len(got[id]) - 1
 			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
 		}
-		for _, id := range added.lapsed {
+		for _, id := range lapsed {
 			Eventually(seen.phasesOf).WithContext(ctx).WithArguments(id).
 				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		}
 		Expect(duplicates).NotTo(BeZero(), "both leaders sent events")
-		s.expectStatus(ctx, added.verified, "VERIFIED")
-		AddReportEntry("counts", fmt.Sprintf("%d events, %d of them twice", len(added.verified), duplicates))
+		s.expectStatus(ctx, verified, "VERIFIED")
+		AddReportEntry("counts", fmt.Sprintf("%d events, %d of them twice", len(verified), duplicates))
 	}, SpecTimeout(hang))
 })
 
@@ -217,4 +226,16 @@ func (s *shop) anyLeads() bool {
 		}
 	}
 	return false
+}
+
+// expectStatus checks that every replica returns the same status for all requests.
+func (s *shop) expectStatus(ctx context.Context, ids []string, want string) {
+	GinkgoHelper()
+	for _, r := range s.replicas {
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		for _, id := range ids {
+			answer := r.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+			Expect(answer).To(HaveKeyWithValue("status", want))
+		}
+	}
 }

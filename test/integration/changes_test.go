@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -129,6 +130,23 @@ func (s *shop) deliverOne(ctx context.Context) []string {
 	GinkgoHelper()
 	s.receiver.answerBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	return s.createVerifiedRequests(ctx, 1)
+}
+
+// createBackdated creates a request, like a replica, that expired that long ago.
+func (s *shop) createBackdated(ctx context.Context, ago time.Duration) string {
+	GinkgoHelper()
+	o := &verifyv1.VerificationRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "vr"},
+		Spec: verifyv1.VerificationRequestSpec{
+			ProjectRef: verifyv1.ProjectRef{Name: "shop"}, PhoneNumber: fmt.Sprintf("+49151%08d", s.verified.Add(1)),
+			Method: verifyv1.MethodWhatsApp, Init: &verifyv1.Init{
+				CreatedAt: metav1.NewMicroTime(time.Now().Add(-ago - time.Minute)), ExpiresAt: metav1.NewMicroTime(time.Now().Add(-ago)),
+				KeyName: "backend",
+			},
+		},
+	}
+	Expect(s.admin.Create(ctx, o, client.FieldOwner("test"))).To(Succeed())
+	return o.Name
 }
 
 // editProject updates the project.

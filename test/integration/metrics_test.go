@@ -63,7 +63,7 @@ var _ = Describe("The operator's metrics", func() {
 		Expect(err).NotTo(HaveOccurred())
 		s.cluster = &cluster{config: config, kubectl: s.kubectl, admin: s.admin, clients: s.clients} // the operator uses the proxy, too
 		var reviews atomic.Int64
-		way.answerWith(func(_ http.ResponseWriter, r *http.Request) bool {
+		way.AnswerWith(func(_ http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
 				reviews.Add(1)
 			}

@@ -2,11 +2,7 @@ package integration_test
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -149,27 +145,11 @@ type startedRequest struct{ id, number, text string }
 
 // tryStart starts a verification through a replica, and returns the HTTP status; 0 without a response.
 func (o *databaseShop) tryStart(ctx context.Context, through *replica, number, idempotencyKey string) (startedRequest, int, http.Header) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/api/verify/init",
-		strings.NewReader(fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", %s}`, number, clientData)))
-	if err != nil {
-		panic(err) // cannot happen: it consists of constants
-	}
-	request.Header.Set("Authorization", "Bearer "+o.key)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Idempotency-Key", idempotencyKey)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return startedRequest{}, 0, nil
-	}
-	defer func() { _ = response.Body.Close() }()
-	var answer struct {
-		RequestID    string `json:"requestId"`
-		ExpectedText string `json:"expectedText"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return startedRequest{}, 0, nil
-	}
-	return startedRequest{answer.RequestID, number, answer.ExpectedText}, response.StatusCode, response.Header
+	status, header, answer := through.sendCall(ctx, o.key, http.MethodPost, "/api/verify/init",
+		fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", %s}`, number, clientData), idempotencyKey)
+	id, _ := answer["requestId"].(string)
+	text, _ := answer["expectedText"].(string)
+	return startedRequest{id, number, text}, status, header
 }
 
 // startRequest is tryStart that must succeed. Calls that the store had no time for are repeated with the same key, like clients.
@@ -184,46 +164,10 @@ func (o *databaseShop) startRequest(ctx context.Context, through *replica, numbe
 	return b
 }
 
-// verifyNumber is tryVerify that must succeed, repeated like the platform does.
-func (o *databaseShop) verifyNumber(ctx context.Context, through *replica, b startedRequest) {
+// verifyNumber posts the end user's text like Meta, repeated like the platform does, which must succeed.
+func (*databaseShop) verifyNumber(ctx context.Context, through *replica, b startedRequest) {
 	GinkgoHelper()
-	var status int
-	Eventually(func() int {
-		status = o.tryVerify(ctx, through, b)
-		return status
-	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
-	Expect(status).To(Equal(http.StatusOK))
-}
-
-// tryVerify posts the end user's text like Meta, and returns the response's status; 0 without a response.
-func (o *databaseShop) tryVerify(ctx context.Context, through *replica, b startedRequest) int {
-	body, err := json.Marshal(map[string]any{
-		"object": "whatsapp_business_account",
-		"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
-			"messaging_product": "whatsapp",
-			"metadata":          map[string]any{"display_phone_number": "4915112345670", "phone_number_id": "1234567890"},
-			"messages": []any{map[string]any{
-				"from": strings.TrimPrefix(b.number, "+"), "id": "wamid." + b.id, "timestamp": strconv.FormatInt(time.Now().Unix(), 10),
-				"type": "text", "text": map[string]any{"body": b.text},
-			}},
-		}}}}},
-	})
-	if err != nil {
-		panic(err) // cannot happen: it consists of strings
-	}
-	mac := hmac.New(sha256.New, []byte(appSecret))
-	mac.Write(body)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", strings.NewReader(string(body)))
-	if err != nil {
-		panic(err) // cannot happen: it consists of constants
-	}
-	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	signedText(b.number, b.text, time.Now()).mustPostTo(ctx, through)
 }
 
 // queryRow reads one row.
@@ -248,51 +192,6 @@ func (o *databaseShop) queryCount(ctx context.Context, statement string) int {
 const undeliveredEvents = `SELECT count(*) FROM phoneproof_requests WHERE phase = 'VERIFIED' AND delivered_at IS NULL`
 
 var _ = Describe("A project file with a database", func() {
-	It("is served by several replicas, and by one whose database went away and came back", func(ctx SpecContext) {
-		o := newDatabaseShop(ctx, startDatabase(ctx, pgserver.Options{}))
-		o.start(ctx, 2)
-		one, other := o.replicas[0], o.replicas[1]
-		b := o.startRequest(ctx, one, "+4915112345001", "first")
-		o.verifyNumber(ctx, other, b)
-		// By request: an event whose record was lost with the database is sent again, once.
-		delivered := func() map[string][]delivery { return o.receiver.byRequest(webhookSecret) }
-		Eventually(delivered).WithContext(ctx).Should(HaveLen(1))
-		Expect(o.receiver.deliveries()[0].body).To(ContainSubstring(clientData))
-		Eventually(func() bool { return one.isLeading() != other.isLeading() }).WithContext(ctx).
-			Should(BeTrue(), "one of them calls the messengers")
-
-		By("killing the database")
-		Expect(o.database.server.Crash()).To(Succeed())
-		down := func() {
-			_, status, header := o.tryStart(ctx, one, "+4915112345002", "second")
-			Expect(status).To(Equal(http.StatusServiceUnavailable), "while the database is away")
-			Expect(header.Get("Retry-After")).NotTo(BeEmpty())
-			Eventually(func() int { return one.probeStatus(ctx, "/readyz") }).WithContext(ctx).Should(Equal(http.StatusServiceUnavailable))
-			Expect(one.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
-			Expect(o.tryVerify(ctx, one, b)).To(Equal(http.StatusServiceUnavailable), "the platform is to send it again")
-		}
-		down()
-		Expect(o.database.server.Up(ctx)).To(Succeed())
-		back := func(key string) {
-			Eventually(one.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
-			o.verifyNumber(ctx, one, o.startRequest(ctx, one, "+4915112345002", key))
-		}
-		back("second")
-		Eventually(delivered).WithContext(ctx).Should(HaveLen(2))
-
-		By("freezing every process of the database")
-		thaw, err := o.database.server.Freeze()
-		Expect(err).NotTo(HaveOccurred())
-		down()
-		Expect(thaw()).To(Succeed())
-		back("third")
-		Eventually(delivered).WithContext(ctx).Should(HaveLen(3))
-		for id, got := range delivered() {
-			Expect(len(got)).To(BeElementOf(1, 2), id)
-		}
-		Expect(one.isRunning() && other.isRunning()).To(BeTrue())
-	}, SpecTimeout(hang))
-
 	It("moves to another database when its URI does, without a restart", func(ctx SpecContext) {
 		o, second := newDatabaseShop(ctx, newDatabase(ctx)), newDatabase(ctx)
 		o.start(ctx, 1)

@@ -171,13 +171,16 @@ func (r *replica) awaitDecision(ctx context.Context, key, method, path, body str
 	return status, answer
 }
 
-// sendCall is callAPI with the response's header.
-func (r *replica) sendCall(ctx context.Context, key, method, path, body string) (int, http.Header, map[string]any) {
+// sendCall is callAPI with the response's header, and may have an Idempotency-Key.
+func (r *replica) sendCall(ctx context.Context, key, method, path, body string, idempotencyKey ...string) (int, http.Header, map[string]any) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer "+key)
 	request.Header.Set("Content-Type", "application/json")
+	if len(idempotencyKey) > 0 {
+		request.Header.Set("Idempotency-Key", idempotencyKey[0])
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, nil, nil

@@ -21,6 +21,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/webhook"
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 // Between the last read of a request and the first byte of its event lies the receiver's TLS handshake, which may be slow. A
@@ -34,15 +35,15 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		gate := s.useTLSReceiver(ctx)
 		ids := s.createVerifiedRequests(ctx, webhook.SlowStart)
 		s.lease = []string{"--lease-duration=10s", "--lease-renew-deadline=9s", "--lease-retry-period=250ms"}
-		way := s.startDetour()
+		cut := s.startDetour(ctx)
 		holder := s.startOne()
 		Eventually(gate.countHeld).WithContext(ctx).Should(BeNumerically(">=", len(ids)))
-		way.cut()
-		cut := time.Now()
-		Eventually(time.Since).WithContext(ctx).WithArguments(cut).Should(BeNumerically(">", duration/2))
+		cut()
+		since := time.Now()
+		Eventually(time.Since).WithContext(ctx).WithArguments(since).Should(BeNumerically(">", duration/2))
 		gate.open()
 		inTime := time.Since(gate.first) < duration*3/4
-		AddReportEntry("handshakes went on", time.Since(cut).Round(10*time.Millisecond).String()+" after the route was cut")
+		AddReportEntry("handshakes went on", time.Since(since).Round(10*time.Millisecond).String()+" after the route was cut")
 		Eventually(holder.isLeading).WithContext(ctx).Should(BeFalse())
 		Expect(s.receiver.deliveries()).To(BeEmpty(), "an event without a safely held lease")
 		if inTime { // otherwise the end of the term, or the time for a handshake, may have ended the attempts
@@ -157,62 +158,39 @@ func (s *shop) useTLSReceiver(ctx context.Context) *gatedListener {
 	return d
 }
 
-// cuttableRoute is a route to the API server that can be cut: connections stay open, but carry nothing any more.
-type cuttableRoute struct {
-	listener net.Listener
-	target   string
-	broken   chan struct{}
-	cut      func()
-}
-
-// startDetour makes replicas that start from now on reach the API server by a cuttableRoute.
-func (s *shop) startDetour() *cuttableRoute {
+// startDetour makes replicas that start from now on reach the API server by a route that can be cut: then connections stay open, but carry
+// nothing any more.
+func (s *shop) startDetour(ctx context.Context) (cut func()) {
 	GinkgoHelper()
 	target, _, err := rest.DefaultServerUrlFor(s.config)
 	Expect(err).NotTo(HaveOccurred())
-	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	broken := make(chan struct{})
+	line, err := tcpline.Listen(ctx, target.Host, func(p *tcpline.Pair) {
+		go copyBytes(p, p.Client, p.Server, broken)
+		copyBytes(p, p.Server, p.Client, broken)
+	}, nil)
 	Expect(err).NotTo(HaveOccurred())
-	d := &cuttableRoute{listener: listener, target: target.Host, broken: make(chan struct{})}
-	d.cut = sync.OnceFunc(func() { close(d.broken) })
-	go d.serveClients() // ends with the listener
-	DeferCleanup(listener.Close)
-	DeferCleanup(d.cut)
-	s.writeKubeconfig("https://" + listener.Addr().String())
-	return d
+	DeferCleanup(line.Close)
+	s.writeKubeconfig("https://" + line.Address)
+	return sync.OnceFunc(func() { close(broken) })
 }
 
-func (d *cuttableRoute) serveClients() {
-	for {
-		conn, err := d.listener.Accept()
-		if err != nil {
-			return
-		}
-		onward, err := net.Dial("tcp", d.target)
-		if err != nil {
-			_ = conn.Close()
-			continue
-		}
-		go d.copyBytes(conn, onward)
-		go d.copyBytes(onward, conn)
-	}
-}
-
-// copyBytes copies until the route is cut. It closes the destination only if the source ended before that.
-func (d *cuttableRoute) copyBytes(to, from net.Conn) {
+// copyBytes copies until one side of the pair ends. Once the route is broken, it waits for that instead.
+func copyBytes(p *tcpline.Pair, to, from net.Conn, broken <-chan struct{}) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		select {
-		case <-d.broken:
-			return // both connections end with the tests' process
+		case <-broken:
+			<-p.Ended()
+			return
 		default:
 		}
 		if err == nil {
 			_, err = to.Write(buffer[:n])
 		}
 		if err != nil {
-			_ = to.Close()
+			p.Close()
 			return
 		}
 	}

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // things to do: how long something takes is measured by benchmarks.
 const (
 	patience = 3 * time.Minute  // for each Eventually
-	hang     = 15 * time.Minute // for each spec but the slow one
+	hang     = 15 * time.Minute // for each spec
 )
 
 // TestIntegration is the only test of this package: each process of `ginkgo -procs` runs the whole binary.

@@ -1,0 +1,50 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// signedMessage is a webhook request with Meta's signature.
+type signedMessage struct{ system.Message }
+
+// signedText returns the webhook request of a text that a number sent at a time.
+func signedText(from, text string, at time.Time) signedMessage {
+	account := system.Project{PhoneNumberID: shopNumberID, AppSecret: appSecret}
+	return signedMessage{account.WhatsAppMessage(from, text, from, at)}
+}
+
+// postMessage posts a text from a number like Meta, and returns the status.
+func (s *shop) postMessage(ctx context.Context, through *replica, from, text string) int {
+	return signedText(from, text, time.Now()).postTo(ctx, through)
+}
+
+// postTo sends the unchanged bytes and returns the response's status; 0 without one.
+func (m signedMessage) postTo(ctx context.Context, through *replica) int {
+	err := m.Post(ctx, &system.Replica{API: through.api})
+	if err == nil {
+		return http.StatusOK
+	}
+	if refused, ok := errors.AsType[*system.StatusError](err); ok {
+		return refused.Status
+	}
+	return 0
+}
+
+// mustPostTo is postTo that must succeed. A message that the store had no time for is sent again, like Meta does.
+func (m signedMessage) mustPostTo(ctx context.Context, through *replica) {
+	GinkgoHelper()
+	var status int
+	Eventually(func() int {
+		status = m.postTo(ctx, through)
+		return status
+	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
+	Expect(status).To(Equal(http.StatusOK))
+}
