@@ -7,12 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,14 +28,8 @@ type verificationRun struct {
 	events map[int64]event // by their position at the receiver
 }
 
-// startVerifications starts the clients, two for each messenger.
-func (s *shop) startVerifications(ctx context.Context) *verificationRun {
-	GinkgoHelper()
-	return startVerifications(ctx, pace, s)[0]
-}
-
-// startVerifications starts clients of several shops, which share a receiver: a run collects the events of all of them. Each client
-// begins a verification at every pause, if it has ended the last one.
+// startVerifications starts clients of several shops, two for each messenger. The shops share a receiver: a run collects the events of all
+// of them. Each client begins a verification at every pause, if it has ended the last one.
 func startVerifications(ctx context.Context, pause time.Duration, shops ...*shop) (runs []*verificationRun) {
 	GinkgoHelper()
 	shops[0].mustSend(ctx, http.MethodDelete, shops[0].sim+"/receiver/deliveries", nil, nil)
@@ -204,25 +193,4 @@ func (p *verificationRun) byRequest() map[string][]event {
 		delivered[body.RequestID] = append(delivered[body.RequestID], p.events[seq])
 	}
 	return delivered
-}
-
-// killContainer ends the process of a container at once. It finds the process by its control group.
-func killContainer(containerID string) error {
-	_, id, _ := strings.Cut(containerID, "://")
-	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		return err
-	}
-	for _, file := range groups {
-		content, err := os.ReadFile(file)
-		if err != nil || id == "" || !strings.Contains(string(content), id) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			return err
-		}
-		return syscall.Kill(pid, syscall.SIGKILL)
-	}
-	return fmt.Errorf("no process has the control group of container %q", id)
 }
