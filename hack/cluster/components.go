@@ -72,6 +72,7 @@ func controllerManagerArgs(c *cluster) []string {
 		"--kubeconfig=" + kubeconfigFile("controller-manager"), "--use-service-account-credentials",
 		"--service-account-private-key-file=" + keyFile("service-accounts"), "--root-ca-file=" + certFile("ca"),
 		"--cluster-signing-cert-file=" + certFile("ca"), "--cluster-signing-key-file=" + keyFile("ca"),
+		"--kube-api-qps=200", "--kube-api-burst=400", // otherwise it collects 20 objects a second, and a project may have thousands
 	}
 }
 

@@ -21,10 +21,10 @@ const runcState = "/run/containerd/runc/k8s.io"
 func (c *cluster) removeCluster(ctx context.Context) error {
 	var problems []error
 	for _, component := range slices.Backward(components) {
-		if component.name == "containerd" {
+		problems = append(problems, c.stopProcess(ctx, component.name))
+		if component.name == "kubelet" { // the API server waits for the watches of pods before it ends
 			problems = append(problems, removeContainers(ctx))
 		}
-		problems = append(problems, c.stopProcess(ctx, component.name))
 	}
 	problems = append(problems, c.endShims(ctx), removeRemains(ctx), unmountAll(), networkDown(ctx), restoreSysctls())
 	if err := errors.Join(problems...); err != nil {
@@ -40,7 +40,7 @@ func (c *cluster) removeCluster(ctx context.Context) error {
 	return nil
 }
 
-// removeContainers ends the containers of pods while containerd can still clean up after them.
+// removeContainers ends the containers of pods, which nothing starts again, while containerd can still clean up after them.
 func removeContainers(ctx context.Context) error {
 	if _, ok := readProcess("containerd"); !ok {
 		return nil
