@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -54,49 +53,6 @@ func TestSession_wrongDigitsCount(t *testing.T) {
 	s.Expect(body).To(And(ContainSubstring(`data-state="expired"`), Not(ContainSubstring(code))))
 	p.expectPage(p.openReturn(code, "Cookie", p.mark))
 	s.Expect(other.stored().WrongCodes).To(BeZero())
-}
-
-// TestSession_fiveTriesInAll at two replicas over one store, all at once.
-func TestSession_fiveTriesInAll(t *testing.T) {
-	s := newSite(t)
-	service := verification.NewService(verification.NewCodeSpace("books/shop"), s.backend.Open("books/shop"))
-	second, err := NewHandler(Options{Settings: s.settings.Load, Service: service, Link: s.handler.Link})
-	s.Expect(err).NotTo(HaveOccurred())
-	server := httptest.NewServer(second)
-	t.Cleanup(server.Close)
-	p := s.startSession()
-	p.prove(verification.WhatsApp)
-	wrong, digits := p.wrongDigits(), firstOf(p.codes())
-	const guesses = 20
-	statuses := make(chan int, guesses)
-	for i := range guesses {
-		go func() {
-			w, page := httptest.NewRecorder(), strings.TrimPrefix(p.url, s.server.URL)
-			r := httptest.NewRequest(http.MethodPost, page+"/confirm", strings.NewReader("code="+wrong))
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			[]*Handler{s.handler, second}[i%2].ServeHTTP(w, r)
-			statuses <- w.Code
-		}()
-	}
-	counted := map[int]int{}
-	for range guesses {
-		counted[<-statuses]++
-	}
-	s.Expect(counted[http.StatusUnprocessableEntity]).To(And(Equal(p.stored().WrongCodes), BeNumerically(">", 0),
-		BeNumerically("<=", verification.MaxConfirmTries)))
-	s.Expect(counted[http.StatusUnprocessableEntity] + counted[http.StatusConflict] + counted[http.StatusTooManyRequests]).To(Equal(guesses))
-	for n := p.stored().WrongCodes; n < verification.MaxConfirmTries; n++ {
-		code, _ := verification.ParseSessionCode(wrong)
-		_, err := service.CheckSessionCode(t.Context(), p.initiated.Request.ID, code, s.handler.sessionSecrets(&visit{settings: s.settings.Load()}), 0)
-		s.Expect(err).To(MatchError(verification.ErrWrongCode))
-	}
-	for _, replica := range []string{s.server.URL, server.URL} {
-		page := strings.Replace(p.url, s.server.URL, replica, 1)
-		s.Expect(s.stateOf(page)).To(Equal("expired"))
-		response, _ := s.post(page+"/confirm", "code="+digits)
-		s.Expect(response.StatusCode).To(Equal(http.StatusConflict))
-		s.Expect(response.Header.Get("Location")).To(BeEmpty())
-	}
 }
 
 // TestSession_digitsBeforeAndAfter their time.

@@ -128,17 +128,6 @@ func TestSession_golden(t *testing.T) {
 	w.Expect(w.api.got("sendMessage")[3]).To(Equal(sent[1]))
 }
 
-// TestSession_noLink has no return link where the page must not lead there.
-func TestSession_noLink(t *testing.T) {
-	for name, page := range map[string]*settings.Page{"no page": nil, "another URL": {ReturnURLs: []string{"https://other.example"}}} {
-		w, made := newSession(t)
-		w.settings.Page = page
-		w.prove(made)
-		w.Expect(w.accept(w.update(3, user, "/start "+made.Code.Grouped()))).To(Equal(messenger.OutcomeProven))
-		w.Expect(w.lastMessage().Text).NotTo(ContainSubstring("http"), name)
-	}
-}
-
 // TestSession_replyFails has the process end, or Telegram fail, between the proof and the message: a copy at another replica sends it.
 func TestSession_replyFails(t *testing.T) {
 	w, made := newSession(t)

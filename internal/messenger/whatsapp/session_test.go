@@ -268,24 +268,6 @@ func TestSession_sendPolicy(t *testing.T) {
 	}
 }
 
-// TestSession_noLink has no return link where the page must not lead there.
-func TestSession_noLink(t *testing.T) {
-	for name, edit := range map[string]func(*settings.Settings){
-		"no page":     func(s *settings.Settings) { s.Page = nil },
-		"another URL": func(s *settings.Settings) { s.Page = &settings.Page{ReturnURLs: []string{"https://other.example"}} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, made := newSession(t)
-			f.change(edit)
-			text := f.prove(made).text()
-			f.Expect(text).To(And(ContainSubstring(f.codesOf(made).Digits.Reveal()), HaveSuffix("that ends it.")))
-			f.Expect(text).NotTo(Or(ContainSubstring("https"), ContainSubstring(f.codesOf(made).Return.Reveal())))
-		})
-	}
-	f, made := newSessionWith(t, func(in *verification.Initiation) { in.ReturnURL = "" })
-	f.Expect(f.prove(made).text()).NotTo(ContainSubstring("http"))
-}
-
 // TestSession_longest has the longest of everything in every language: the link is left out, and nothing is cut.
 func TestSession_longest(t *testing.T) {
 	for _, locale := range texts.Languages() {
