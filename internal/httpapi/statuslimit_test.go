@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"testing"
@@ -100,4 +102,25 @@ func TestStatusLimit_holdsABurstOfClients(t *testing.T) {
 	}
 	_, limited = readRate(verification.Rate{})
 	g.Expect(limited).To(BeFalse(), "where inits are not limited")
+}
+
+// TestCalls_nameTheirKeyToTheStore, which bounds what each key looks up in vain.
+func TestCalls_nameTheirKeyToTheStore(t *testing.T) {
+	w := newSessionWorld(t)
+	b := w.beginSession("order-1")
+	w.proveNumber(b)
+	expect := func(name string, r request) {
+		t.Helper()
+		refuseOthers := func(ctx context.Context) error {
+			if verification.CallerOf(ctx) != verification.Client(name) {
+				return errors.New("the store is called for somebody else")
+			}
+			return nil
+		}
+		w.store.before.Store(&refuseOthers)
+		w.g.Expect(w.do(r).status).To(Equal(http.StatusOK))
+	}
+	expect("init", initFor(keyInit, w.number))
+	expect("status", statusRequest(keyStatus, "id="+b.id))
+	expect("init", confirmFor(b.id, b.digits))
 }
