@@ -1,7 +1,8 @@
 // Package apiproxy is a proxy between clients and a real API server. It forwards calls unchanged, with the clients' own tokens, notes those
 // that the API server does not answer, and breaks the watches of one resource: informers receive events late or old states again.
+// Its user may answer any call.
 //
-// The invariant: responses are those of the API server. Reads of the present (GET, LIST, a short watch) never return old states.
+// The invariant: forwarded responses are those of the API server. Reads of the present (GET, LIST, a short watch) never return old states.
 package apiproxy
 
 import (

@@ -131,7 +131,7 @@ var _ = Describe("A project whose API server goes away", func() {
 		final, err := s.createVerifiedRequest(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		s.awaitDelivered(ctx, []string{final}, 1)
-		s.expectStatus(ctx, []string{final}, "VERIFIED")
+		s.expectVerified(ctx, []string{final})
 		pending := s.initRequest(ctx, s.replicas[0], "+49 1511 2345678")
 
 		stopFailing := s.receiver.failFirst()

@@ -51,8 +51,6 @@ type shop struct {
 // leaseFlags make leases short, to keep tests of their loss short, and yet longer than the pauses of a loaded machine.
 var leaseFlags = []string{"--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms"}
 
-const leaseDuration = 6 * time.Second
-
 // webhookSecret signs the events of shops.
 const webhookSecret = "a webhook secret of enough length"
 
