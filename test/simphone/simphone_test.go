@@ -15,12 +15,12 @@ func TestCodesIn(t *testing.T) {
 	for _, language := range texts.Languages() {
 		for _, link := range []string{"", "https://verify.example/v/x/return?code=abc"} {
 			m := texts.SessionMessage{Name: "Shop 123456", Digits: "000042", Link: link}
-			codes, found := CodesIn(texts.BuiltIn().In(language).FillSession(m))
+			codes, found := codesIn(texts.BuiltIn().In(language).FillSession(m))
 			g.Expect(found).To(BeTrue(), language)
 			g.Expect(codes).To(Equal(Codes{Digits: m.Digits, ReturnLink: link}), language)
 		}
 	}
-	_, found := CodesIn("Thank you.")
+	_, found := codesIn("Thank you.")
 	g.Expect(found).To(BeFalse())
 }
 
