@@ -99,7 +99,7 @@ lint_module() {
 
 tidy() {
 	local module ok=0
-	for module in . hack/clients/go hack/cluster hack/coredns hack/envtest hack/kube hack/release hack/tools hack/tools/helm hack/tools/test test/alerts; do
+	for module in . hack/clients/go hack/cluster hack/coredns hack/envtest hack/kube hack/release hack/tools hack/tools/gremlins hack/tools/helm hack/tools/test test/alerts; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok

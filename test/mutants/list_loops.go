@@ -1,247 +1,210 @@
 package main
 
 // loopMutants break what advances requests, who may do so, and by which clock.
-//
-//nolint:gochecknoglobals // a table
 var loopMutants = []Mutant{
 	{
-		Name: "claim-counts-as-a-read-for-long", Promise: "reliability.md 4: nothing is sent after it was delivered",
-		Symbol: "request.ClaimFresh", Old: "= time.Second", New: "= time.Minute",
-		Suite: "requests", Test: "TestClaims_are",
+		Name: "sent-by-what-was-remembered", Promise: "docs/adr/0006-live-read-before-sending.md: what is sent was read live",
+		Symbol: "request.(*Controller).deliverEvent", Old: "if !v.isFresh(c.Clock.Now()) {", New: "if false {",
+		Suite: "requests", Test: "TestReconcile_asksTheStoreAfresh|TestClaims_areReadAgain",
 	},
 	{
-		Name: "unrecorded-attempts-forgotten-with-the-term", Promise: "reliability.md 3: repetitions need a fault of the sender",
-		Symbol: "server.newTermLoops", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
+		Name:    "unrecorded-attempts-forgotten-with-the-term",
+		Promise: "docs/architecture.md#the-loops: a term begins with the attempts that could not be recorded before",
+		Symbol:  "server.newTermLoops", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
 		Suite: "server", Test: "TestTerm_recordsWhatTheTermBeforeCouldNot",
 	},
 	{
-		Name: "expiry-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).updateClaimed", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
-		Suite: "requests", Test: "TestReconcile_expiresNothing",
-	},
-	{
-		Name: "advance-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).advanceRequest", Old: "item.Claimed && v.Epoch != item.Epoch", New: "false",
-		Suite: "requests", Test: "TestReconcile_expiresNothing",
-	},
-	{
-		Name: "sending-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
+		Name: "sending-without-the-epoch", Promise: "docs/faults.md: what an older claim began is not sent",
 		Symbol: "request.(*Controller).readIfDue", Old: "item.Claimed && r.Epoch != item.Epoch", New: "false",
-		Suite: "requests", Test: "TestReconcile|TestClaims",
+		Suite: "requests", Test: "TestReconcile_ofAClaimThatWasLost",
 	},
 	{
-		Name: "attempt-lost-with-the-term", Promise: "reliability.md 3: what was sent is recorded",
+		Name: "attempt-lost-with-the-term", Promise: "docs/reliability.md#what-holds: what was sent is recorded",
 		Symbol: "request.(*Controller).recordAttempt",
 		Old:    "context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)",
 		New:    "context.WithTimeout(ctx, RecordTimeout)",
-		Suite:  "requests", Test: "TestReconcile|TestRun",
+		Suite:  "requests", Test: "TestReconcile_recordsAnAttemptAfterTheEnd",
 	},
 	{
-		Name: "attempt-lost-with-a-failing-store", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
+		Name: "attempt-lost-with-a-failing-store", Promise: "docs/reliability.md#what-holds: what was sent is recorded",
 		Symbol: "request.(*Controller).deliverEvent", Old: "c.unsaved.put(item.ID, attempt)", New: "",
 		Suite: "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
-		Name: "panic-in-a-reconcile-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
-		Symbol: "request.(*Controller).Run", Old: "RecoverPanic: new(true)", New: "RecoverPanic: new(false)",
-		Suite: "requests", Test: "TestRun",
-	},
-	{
-		Name: "lease-given-up-before-its-work-ended", Promise: "design.md 2: the work of a term ends before its lease is given up",
-		Symbol: "leader.(*term).electionContext", Old: "if t.running == nil {", New: "if true {",
-		Suite: "lease", Test: "TestElector",
-	},
-	{
-		Name: "renewal-noted-at-the-end-of-the-write", Promise: "hazards.md F6: fencing by the lease",
-		Symbol: "leader.(*watchedLock).recordRenewal", Old: "l.renewed = asked", New: "l.renewed = time.Now()",
-		Also:  []Edit{{Symbol: "leader.(*watchedLock).recordRenewal", Old: "asked := time.Now()", New: ""}},
-		Suite: "lease", Test: "TestElector",
-	},
-	{
-		Name: "lease-firm-for-its-whole-duration", Promise: "hazards.md F6: fencing by the lease",
-		Symbol: "leader.(*Elector).HeldSafely", Old: "c.Times.Duration/2", New: "2*c.Times.Duration",
-		Suite: "lease", Test: "TestElector",
-	},
-	{
-		Name: "lease-firm-after-it-was-lost", Promise: "hazards.md F6: fencing by the lease",
-		Symbol: "leader.(*watchedLock).clearRenewal", Old: "l.renewed = time.Time{}", New: "",
-		Suite: "lease", Test: "TestElector",
-	},
-	{
-		Name: "store-clock-unheeded", Promise: "adr 13: the time is the store's",
-		Symbol: "server.(*storeClock).Now", Old: "c.Clock.Now().Add(c.Offset())", New: "c.Clock.Now()",
-		Suite: "server", Test: "TestStoreClock",
-	},
-	{
-		Name: "clock-tolerance-ten-times-as-wide", Promise: "adr 13: the time is the store's",
-		Symbol: "server.clockTolerance", Old: "= time.Second", New: "= 10 * time.Second",
-		Suite: "server", Test: "TestStoreClock",
-	},
-	{
-		Name: "sent-by-what-was-remembered", Promise: "adr 6: a live read before sending",
-		Symbol: "request.(*Controller).deliverEvent", Old: "if !v.isFresh(c.Clock.Now()) {", New: "if false {",
-		Suite: "requests", Test: "TestReconcile_asksTheStoreAfresh|TestClaims",
-	},
-	{
-		Name: "unsaved-attempt-under-the-old-claim", Promise: "hazards.md F3: never stuck",
-		Symbol: "request.(*Controller).saveUnsaved", Old: "if item.Epoch > attempt.Epoch {", New: "if false {",
-		Suite: "requests", Test: "TestReconcile_anAttempt",
-	},
-	{
-		Name:    "claim-from-before-the-attempt-was-recorded",
-		Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
-		Symbol:  "request.(*Controller).saveUnsaved", Old: "c.handed.take(item)", New: "",
-		Suite: "requests", Test: "TestReconcile_anAttempt",
-	},
-	{
-		Name: "attempt-forgotten-with-its-claim", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
+		Name: "attempt-forgotten-with-its-claim", Promise: "docs/reliability.md#what-holds: what was sent is recorded",
 		Symbol: "request.(*Controller).recordAttempt",
 		Old:    "case errors.Is(err, verification.ErrLeaseLost):",
 		New:    "case errors.Is(err, verification.ErrLeaseLost):\n\t\tc.unsaved.drop(id)",
 		Suite:  "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
-		Name: "refused-request-tried-for-ever", Promise: "hazards.md A13: a poison affects only itself",
-		Symbol: "request.(*Controller).Reconcile",
-		Old:    "c.refusals.add(item.ID) >= maxRefusals",
-		New:    "c.refusals.add(item.ID) >= 1000*maxRefusals",
-		Suite:  "requests", Test: "TestReconcile_leavesAlone",
+		Name: "claim-outlives-its-record", Promise: "docs/requests.md#redeliver: one worker makes the attempt that follows",
+		Symbol: "request.(*Controller).deliverEvent", Old: "err == nil && item.Claimed", New: "false",
+		Suite: "requests", Test: "TestReconcile_aClaimEndsWithItsRecord",
 	},
 	{
-		Name: "failing-store-skips", Promise: "hazards.md F14: a failing store never skips anything",
+		Name:    "panic-in-a-reconcile-ends-the-process",
+		Promise: "docs/security.md#threats-and-what-stands-against-them: content that passes the bounds affects itself alone",
+		Symbol:  "request.(*Controller).Run", Old: "RecoverPanic: new(true)", New: "RecoverPanic: new(false)",
+		Suite: "requests", Test: "TestRun_aPanic",
+	},
+	{
+		Name: "failing-store-skips", Promise: "docs/reliability.md#what-holds: every event is delivered, or given up by the schedule",
 		Symbol: "request.(*Controller).Reconcile",
 		Old:    "errors.Is(err, verification.ErrContent) && c.refusals.add(item.ID) >= maxRefusals",
 		New:    "c.refusals.add(item.ID) >= maxRefusals",
 		Suite:  "requests", Test: "TestReconcile_neverSkips",
 	},
 	{
-		Name: "deletion-unpaced", Promise: "design.md 4: churn about 20 changes/s",
-		Symbol: "request.(*Controller).deletionDelay", Old: "if wait > 0 {", New: "if wait < 0 {",
-		Suite: "requests", Test: "TestReconcile_pacesDeletion",
-	},
-	{
-		Name: "paused-delivery-hurries", Promise: "hazards.md F24: attempts not consumed",
-		Symbol: "request.waitFor", Old: "return verification.PausedRecheck", New: "return 0",
-		Suite: "requests", Test: "TestReconcile_waitsWhile|TestReconcile_countsOnlyAttempts",
-	},
-	{
-		Name: "busy-receiver-claims-events", Promise: "design.md 6: a slow or dead receiver delays nothing but itself",
-		Symbol: "request.(*Controller).claimPolicy", Old: "*events = verification.EventsPaused", New: "",
-		Suite: "requests", Test: "TestClaims_leaveEvents",
-	},
-	{
-		Name: "claims-more-than-it-can-begin", Promise: "hazards.md trap 2: what waits in a queue uses up its lease",
-		Symbol: "request.(*Controller).claimOnce", Old: "if free < claimBatch/2 {", New: "if free < -claimBatch {",
-		Suite: "requests", Test: "TestClaims_claimNothing",
-	},
-	{
-		Name: "redelivery-granted-again", Promise: "design.md 6: the handled value is persisted",
-		Symbol: "request.(*RedeliveryController).reconcileOnce", Old: "|| annotation == c.handled", New: "",
-		Suite: "requests", Test: "TestRedelivery",
-	},
-	{
-		Name: "redelivery-not-persisted", Promise: "design.md 6: the handled value is persisted",
+		Name: "redelivery-not-persisted", Promise: "docs/requests.md#redeliver: a redelivery is one, whoever leads",
 		Symbol: "request.(*RedeliveryController).reconcileOnce",
 		Old:    "if err := c.Observed(ctx, mark); err != nil {",
 		New:    "if err := ctx.Err(); err != nil {",
-		Suite:  "requests", Test: "TestRedelivery",
+		Suite:  "requests", Test: "TestRedelivery_isGrantedOnce",
 	},
 	{
-		Name: "redelivery-dropped-with-the-store-down", Promise: "design.md 6: redeliver sends a VERIFIED request's event once more",
-		Symbol: "request.describeRedelivery",
-		Old:    `return false, "", fmt.Errorf("make event due: %w", answer)`,
-		New:    `return false, fmt.Sprint(answer), nil`,
-		Suite:  "requests", Test: "TestRedelivery|TestDescribeRedelivery",
+		Name: "lease-given-up-before-its-work-ended", Promise: "docs/architecture.md#the-loops: terms follow one another",
+		Symbol: "leader.(*term).electionContext", Old: "if t.running == nil {", New: "if true {",
+		Suite: "lease", Test: "TestElector_keepsTheLease",
 	},
 	{
-		Name: "polls-the-token-of-another-bot", Promise: "platforms.md: to fetch updates is to take them from other consumers",
-		Symbol: "callback.(*polling).isAllowed",
-		Old:    "&& bytes.Equal(p.account.BotToken.Current(), account.BotToken.Current())",
-		New:    "&& account != nil && !bytes.Equal(nil, []byte{1, 2})",
-		Suite:  "callbacks", Test: "TestPolling",
-	},
-}
-
-// wiringMutants break how the parts of a server are put together.
-//
-//nolint:gochecknoglobals // a table
-var wiringMutants = []Mutant{
-	{
-		Name: "front-ends-with-what-is-behind-it", Promise: "design.md 6: a pod that ends answers what it has taken",
-		Symbol: "server.RunBehind", Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(ctx)",
-		Suite: "server", Test: "TestRunBehind",
+		Name:    "renewal-noted-at-the-end-of-the-write",
+		Promise: "docs/architecture.md#the-loops: an event is sent only while the lease is firm",
+		Symbol:  "leader.(*watchedLock).recordRenewal", Old: "l.renewed = asked", New: "_, l.renewed = asked, time.Now()",
+		Suite: "lease", Test: "TestElector_holdsSafely",
 	},
 	{
-		Name: "guard-without-the-api-server", Promise: "design.md 6: the API server is refused",
-		Symbol: "server.(*WebhookOptions).guardConfig",
-		Old:    "config.APIServer, err = findAPIServerAddresses(ctx, apiServerURL)",
-		New:    "_, err = findAPIServerAddresses(ctx, apiServerURL)",
-		Suite:  "server", Test: "TestGuardConfig|TestRequestLoop",
+		Name: "lease-firm-after-it-was-lost", Promise: "docs/architecture.md#the-loops: an event is sent only while the lease is firm",
+		Symbol: "leader.(*watchedLock).clearRenewal", Old: "l.renewed = time.Time{}", New: "",
+		Suite: "lease", Test: "TestElector",
 	},
 	{
-		Name: "guard-without-own-addresses", Promise: "design.md 6: own pod and host addresses are refused",
-		Symbol: "server.(*WebhookOptions).guardConfig",
-		Old:    "config.Own, err = findOwnAddresses(); err",
-		New:    "_, err = findOwnAddresses(); err",
-		Suite:  "server", Test: "TestGuardConfig|TestRequestLoop",
-	},
-	{
-		Name: "guard-without-the-addresses-of-its-interfaces", Promise: "design.md 6: own pod and host addresses are refused",
-		Symbol: "server.findOwnAddresses", Old: "own = append(own, prefix.Addr())", New: "_ = prefix",
-		Suite: "server", Test: "TestGuardConfig|TestRequestLoop",
-	},
-	{
-		Name: "guard-without-webhook-deny", Promise: "design.md 6: --webhook-deny",
-		Symbol: "server.(*WebhookOptions).guardConfig",
-		Old:    "config.Allow, config.Deny, err = o.Rules(); err",
-		New:    "config.Allow, _, err = o.Rules(); err",
-		Suite:  "server", Test: "TestGuardConfig|TestRequestLoop",
-	},
-	{
-		Name: "guard-without-webhook-allow", Promise: "design.md 6: --webhook-allow",
-		Symbol: "server.(*WebhookOptions).guardConfig",
-		Old:    "config.Allow, config.Deny, err = o.Rules(); err",
-		New:    "_, config.Deny, err = o.Rules(); err",
-		Suite:  "server", Test: "TestGuardConfig|TestRequestLoop",
-	},
-	{
-		Name: "loop-without-the-guards-addresses", Promise: "design.md 6: own pod, host and API server are refused",
-		Symbol: "server.(*server).newRequestLoop",
-		Old:    "s.dependencies.NewGuard(addresses)",
-		New:    "s.dependencies.NewGuard(webhook.GuardConfig{Allow: addresses.Allow})",
-		Suite:  "server", Test: "TestGuardConfig|TestRequestLoop",
-	},
-	{
-		Name: "devs-guard-in-serve", Promise: "design.md 6: loopback is refused always",
-		Symbol: "server.Dependencies.withDefaults",
-		Old:    "d.NewGuard = webhook.NewGuard",
-		New:    "d.NewGuard = webhook.NewDevGuard",
-		Suite:  "server", Test: "TestDependencies",
-	},
-	{
-		Name: "sender-without-its-gate", Promise: "hazards.md F6: an old leader sends nothing",
+		Name: "sender-without-its-gate", Promise: "docs/architecture.md#the-loops: an event is sent only while the lease is firm",
 		Symbol: "server.(*server).newRequestLoop",
 		Old:    "MaySend: maySend,",
 		New:    "MaySend: func() bool { return maySend() || true },",
-		Suite:  "server", Test: "TestRequestLoop",
+		Suite:  "server", Test: "TestRequestLoop_sendsOnlyThroughItsGate",
 	},
 	{
-		Name: "loops-on-the-machines-clock", Promise: "adr 13: the time is the store's",
-		Symbol: "server.(*server).newRequestLoop",
-		Old:    "ClaimLease: s.options.ClaimLease, Clock: s.clock,",
-		New:    "ClaimLease: s.options.ClaimLease, Clock: s.dependencies.Clock,",
-		Suite:  "server", Test: "TestRequestLoop",
+		Name:    "sent-though-the-lease-was-lost-in-the-dial",
+		Promise: "docs/architecture.md#the-loops: an event is sent only while the lease is firm",
+		Symbol:  "webhook.(*gatedReader).Read", Old: "if !r.message.maySend() {", New: "if false {",
+		Suite: "webhook", Test: "TestSend_leaseLostDuringTheDial",
 	},
 	{
-		Name: "sender-on-the-machines-clock", Promise: "adr 13: the time is the store's",
-		Symbol: "server.(*server).newRequestLoop",
-		Old:    "Registerer: s.registry, Clock: s.clock,",
-		New:    "Registerer: s.registry, Clock: s.dependencies.Clock,",
-		Suite:  "server", Test: "TestRequestLoop",
+		Name: "store-clock-unheeded", Promise: "docs/adr/0013-the-time-is-the-stores.md: what compares with a stored time goes by the store",
+		Symbol: "server.(*storeClock).Now", Old: "c.Clock.Now().Add(c.Offset())", New: "c.Clock.Now()",
+		Suite: "server", Test: "TestStoreClock",
 	},
 	{
-		Name: "api-on-the-machines-clock", Promise: "adr 13: the time is the store's",
-		Symbol: "server.(*server).newAPI", Old: "Clock: s.clock,", New: "Clock: s.dependencies.Clock,",
-		Suite: "server", Test: "TestAPI",
+		Name:    "loops-on-the-machines-clock",
+		Promise: "docs/adr/0013-the-time-is-the-stores.md: what compares with a stored time goes by the store",
+		Symbol:  "server.(*server).newRequestLoop",
+		Old:     "ClaimLease: s.options.ClaimLease, Clock: s.clock,",
+		New:     "ClaimLease: s.options.ClaimLease, Clock: s.dependencies.Clock,",
+		Suite:   "server", Test: "TestRequestLoop_goesByTheStoreClock",
+	},
+	{
+		Name: "front-ends-with-what-is-behind-it", Promise: "docs/faults.md: replicas are replaced, and no request fails",
+		Symbol: "server.RunBehind", Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(ctx)",
+		Suite: "server", Test: "TestRunBehind_endsTheFrontFirst",
+	},
+	{
+		Name: "notification-lost-while-one-waits", Promise: "docs/errors.md#status: a wait ends when the status changes",
+		Symbol: "verification.(*Notifier).Subscribe", Old: "make(chan struct{}, 1)", New: "make(chan struct{})",
+		Suite: "domain", Test: "TestNotifier",
+	},
+}
+
+// inboundMutants lose what messengers bring, or say too much of it.
+var inboundMutants = []Mutant{
+	{
+		Name:    "telegram-acknowledged-before-stored",
+		Promise: "docs/reliability.md#what-holds: a 200 to a messenger means that what its messages prove is stored",
+		Symbol:  "telegram.(*Channel).receiveRequest",
+		Old:     "c.refuseRequest(w, http.StatusServiceUnavailable, messenger.RequestFailed)",
+		New:     "c.acknowledgeRequest(w, messenger.RequestAccepted)",
+		Suite:   "telegram", Test: "TestHook_notAcknowledged",
+	},
+	{
+		Name:    "whatsapp-acknowledged-before-stored",
+		Promise: "docs/reliability.md#what-holds: a 200 to a messenger means that what its messages prove is stored",
+		Symbol:  "whatsapp.(*Hook).receiveWebhook",
+		Old:     "return requestRedelivery(w, messenger.RequestFailed)",
+		New:     "w.WriteHeader(http.StatusOK)\n\t\treturn messenger.RequestFailed",
+		Suite:   "whatsapp", Test: "TestHook_storeDown",
+	},
+	{
+		Name: "store-failure-taken-for-unknown", Promise: "docs/reliability.md#what-holds: while the store cannot commit, the answer is 503",
+		Symbol: "verification.(*Service).applyTransition",
+		Old:    `return Receipt{}, fmt.Errorf("apply message: %w", err)`,
+		New:    "_ = fmt.Sprint(err)\n\t\treturn Receipt{Outcome: OutcomeUnknown}, nil",
+		Suite:  "domain", Test: "TestReceive_withTheStoreDown",
+	},
+	{
+		Name:    "telegram-offset-before-the-store",
+		Promise: "docs/channels.md#polling: a message is confirmed once it and all before it are stored",
+		Symbol:  "telegram.(*Poller).confirmUpdates", Old: "inFront = inFront && u.done", New: "",
+		Suite: "telegram", Test: "TestPoll",
+	},
+	{
+		Name:    "polls-the-token-of-another-bot",
+		Promise: "docs/channels.md#polling: before the first fetch the token is known to be that of the bot",
+		Symbol:  "callback.(*polling).isAllowed",
+		Old:     "&& bytes.Equal(p.account.BotToken.Current(), account.BotToken.Current())",
+		New:     "&& account != nil && !bytes.Equal(nil, []byte{1, 2})",
+		Suite:   "callbacks", Test: "TestPolling_onlyTheBotsOwnToken",
+	},
+	{
+		Name: "replies-lost-at-the-end", Promise: "docs/faults.md: replicas are replaced, and nothing is lost",
+		Symbol: "messenger.(*ReplyQueue).sendReplies", Old: `case reply := <-q.waiting:
+				q.sendWithTimeout(ending, reply)
+			default:
+				return`, New: `default:
+				return`,
+		Suite: "replies", Test: "TestReplyQueue_sendsWhatWaits",
+	},
+}
+
+// chaosMutants break promises between correct parts of the system.
+var chaosMutants = []Mutant{
+	{
+		Name: "chaos-acknowledged-before-the-commit", Promise: "docs/reliability.md#see-it: I1",
+		Symbol: "postgres.(*creationBatch).writeAdmitted", Old: "batch.Queue(sqlCommit)",
+		New: "for _, call := range admitted {\n\t\tselect {\n\t\tcase call.done <- struct{}{}:\n\t\tdefault:\n\t\t}\n\t}\n" +
+			"\tbatch.Queue(sqlCommit)",
+		Suite: "chaos", Test: `^ *I1 `,
+	},
+	{
+		Name: "chaos-every-fourth-event-twice", Promise: "docs/reliability.md#see-it: I5",
+		Symbol: "webhook.(*Sender).Send", Old: "return s.runAttempt(",
+		New: "if e.id[4]%4 == 0 {\n\t\t_, _ = s.sendMessage(ctx, transport, d.timeout, " +
+			"&message{url: u, header: headers, body: e.body.Reveal(), maySend: s.maySend})\n\t}\n\treturn s.runAttempt(",
+		Suite: "chaos", Test: `^ *I5 `,
+	},
+	{
+		Name: "chaos-sent-again-after-its-record", Promise: "docs/reliability.md#see-it: I6",
+		Symbol: "request.(*Controller).deliverEvent", Old: "return view{Request: r}, wait, err",
+		New: "if err == nil && attempt.Delivered && item.ID[5]%10 == 0 {\n\t\tagain := context.WithoutCancel(ctx)\n" +
+			"\t\ttime.AfterFunc(2*time.Second, func() { _, _ = c.Sender.Send(again, to, event) })\n\t}\n" +
+			"\treturn view{Request: r}, wait, err",
+		Suite: "chaos", Test: `^ *I6 `,
+	},
+	{
+		Name: "chaos-number-of-a-neighbour", Promise: "docs/reliability.md#see-it: I1p",
+		Symbol: "postgres.(*Store).updateAll", Old: "s.queueUpdate(batch, call)",
+		New: "if first := calls[0].in.after.Actual; !first.IsZero() && call.in.before.Phase == verification.Pending &&\n" +
+			"\t\t\t\t!call.in.after.Actual.IsZero() {\n\t\t\t\tcall.in.after.Actual = first\n\t\t\t}\n\t\t\ts.queueUpdate(batch, call)",
+		Suite: "chaos", Test: `^ *I1p `,
+	},
+	{
+		Name: "chaos-proof-lost-by-a-confirmation", Promise: "docs/reliability.md#see-it: I10",
+		Symbol: "verification.(*Request).checkConfirmation", Old: "case !r.IsProven():", New: "case !r.IsProven() || r.ID[5] == 'a':",
+		Suite: "chaos", Test: `^ *I10 `,
+	},
+	{
+		Name: "chaos-message-verifies-at-level-session", Promise: "docs/reliability.md#see-it: I1p",
+		Symbol: "verification.(*Request).acceptProof", Old: "if r.Terms.Level == LevelSession {",
+		New: "if r.Terms.Level == LevelSession && r.ID[5] != 'a' {", Suite: "chaos", Test: `^ *I1p `,
 	},
 }

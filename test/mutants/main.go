@@ -1,8 +1,6 @@
-// Command mutants plants defects in the product, one at a time, and runs the suite that must notice each: see
-// docs/reliability.md.
+// Command mutants plants defects in the product, one at a time, and runs the suite that must notice each: see docs/reliability.md.
 //
-// The invariant: it exits 0 only if every chosen mutant was planted in the current product, and noticed by a suite that
-// passes without it.
+// The invariant: it exits 0 only if every chosen mutant was planted in the current product, and noticed by a suite that passes without it.
 package main
 
 import (
@@ -14,18 +12,17 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
-	"time"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := plantAll(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -33,72 +30,112 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func plantAll(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	only := flags.String("only", "", "regular expression of the mutants' names")
-	slice := flags.String("slice", "", "ci for the cheapest mutants; empty for all")
+	ci := flags.Bool("ci", false, "the cheapest mutants alone, which need no server")
 	workers := flags.Int("workers", runtime.NumCPU(), "number of mutants at once")
-	dir := flags.String("dir", filepath.Join("bin", "mutants"), "folder for results")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return fmt.Errorf("read flags: %w", err)
 	}
-	chosen, err := chooseMutants(allMutants(), *only, *slice)
+	pattern, err := regexp.Compile(*only)
 	if err != nil {
-		return err
+		return fmt.Errorf("-only: %w", err)
 	}
+	chosen := slices.DeleteFunc(allMutants(), func(m Mutant) bool {
+		return !pattern.MatchString(m.Name) || *ci && !suites[m.Suite].CI
+	})
 	root, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find repository: %w", err)
 	}
-	start := time.Now()
-	c := campaign{root: root, dir: *dir, suites: suites, mutants: chosen, workers: *workers, out: out}
-	outcomes, err := c.run(ctx)
+	c := campaign{root: root, suites: suites, workers: *workers, out: out}
+	runs, err := c.plant(ctx, chosen)
 	if err != nil {
 		return err
 	}
-	return printSummary(out, outcomes, time.Since(start))
+	return printSummary(out, runs)
 }
 
-// chooseMutants returns the mutants that -only and -slice select.
-func chooseMutants(all []Mutant, only, slice string) ([]Mutant, error) {
-	pattern, err := regexp.Compile(only)
+// campaign plants mutants.
+type campaign struct {
+	root    string
+	suites  map[string]Suite
+	workers int
+	out     io.Writer
+}
+
+// plant runs the suites without a mutant, each with all tests that its mutants name, then with each mutant, and returns the latter.
+func (c *campaign) plant(ctx context.Context, mutants []Mutant) ([]*run, error) {
+	p, err := parseProduct(c.root)
 	if err != nil {
-		return nil, fmt.Errorf("-only: %w", err)
+		return nil, err
 	}
-	if slice != "" && slice != "ci" {
-		return nil, fmt.Errorf("-slice is %q: want ci", slice)
+	tests := map[string]string{}
+	for _, m := range mutants {
+		tests[m.Suite] += "|(?:" + m.Test + ")"
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(m Mutant) bool {
-		return !pattern.MatchString(m.Name) || slice == "ci" && !suites[m.Suite].CI
-	})
-	if len(chosen) == 0 {
-		return nil, errors.New("no mutant matches -only and -slice")
+	baselines := map[string]*run{}
+	for name, test := range tests {
+		baselines[name] = &run{root: c.root, suite: c.suites[name], test: test[1:]}
 	}
-	return chosen, nil
+	c.execute(ctx, slices.Collect(maps.Values(baselines)))
+	var planted, all []*run
+	for _, m := range mutants {
+		r := &run{root: c.root, suite: c.suites[m.Suite], test: m.Test, mutant: &m}
+		all = append(all, r)
+		if r.path, r.file, err = p.applyMutant(m); err != nil {
+			r.verdict, r.details = notApplied, err.Error()
+		} else if without := baselines[m.Suite]; without.verdict != green {
+			r.verdict, r.details = suiteIsRed, without.details
+		} else {
+			planted = append(planted, r)
+		}
+	}
+	c.execute(ctx, planted)
+	return all, nil
 }
 
-// printSummary prints the mutants that were not noticed, and the counts.
-func printSummary(out io.Writer, outcomes []outcome, took time.Duration) error {
-	counts := map[verdict]int{}
-	for _, o := range outcomes {
-		counts[o.Verdict]++
-		if o.Verdict != noticed {
-			fmt.Fprintf(out, "\n%s: %s\n  breaks: %s\n  suite:  %s, %s\n",
-				strings.ToUpper(string(o.Verdict)), o.name(), o.mutant.Promise, o.suite, o.test)
-			if o.Details != "" {
-				fmt.Fprintf(out, "  %s\n", strings.ReplaceAll(strings.TrimSpace(o.Details), "\n", "\n  "))
+// execute runs several at once, and prints each result.
+func (c *campaign) execute(ctx context.Context, runs []*run) {
+	var (
+		working sync.WaitGroup
+		printer sync.Mutex
+	)
+	free := make(chan struct{}, c.workers)
+	for _, r := range runs {
+		working.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			r.execute(ctx)
+			printer.Lock()
+			defer printer.Unlock()
+			name := "without a mutant: " + r.suite.Package
+			if r.mutant != nil {
+				name = r.mutant.Name
 			}
+			fmt.Fprintf(c.out, "%-14s %5.1f s  %s: %s\n", r.verdict, r.took.Seconds(), name, r.by)
+		})
+	}
+	working.Wait()
+}
+
+// printSummary prints the mutants that were not noticed, and returns an error if there is one.
+func printSummary(out io.Writer, runs []*run) error {
+	missed := 0
+	for _, r := range runs {
+		if r.verdict != noticed {
+			missed++
+			fmt.Fprintf(out, "\n%s: %s\n  breaks: %s\n  suite:  %s, %s\n  %s\n", strings.ToUpper(r.verdict), r.mutant.Name,
+				r.mutant.Promise, r.mutant.Suite, r.test, strings.ReplaceAll(strings.TrimSpace(r.details), "\n", "\n  "))
 		}
 	}
-	for _, v := range slices.Sorted(maps.Keys(counts)) {
-		if v != noticed {
-			fmt.Fprintf(out, "%s: %d\n", v, counts[v])
-		}
-	}
-	not := len(outcomes) - counts[noticed]
-	fmt.Fprintf(out, "%d planted, %d noticed, %d not, %.0f s\n", len(outcomes), counts[noticed], not, took.Seconds())
-	if not > 0 {
-		return fmt.Errorf("%d mutants were not noticed", not)
+	fmt.Fprintf(out, "%d planted, %d noticed\n", len(runs), len(runs)-missed)
+	switch {
+	case len(runs) == 0:
+		return errors.New("no mutant has such a name")
+	case missed > 0:
+		return fmt.Errorf("%d mutants were not noticed", missed)
 	}
 	return nil
 }

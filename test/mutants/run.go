@@ -1,203 +1,176 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
-	"sync"
+	"syscall"
+	"time"
 )
 
-// campaign plants mutants and collects the outcomes.
-type campaign struct {
-	root    string
-	dir     string // for results and the workers' files
-	suites  map[string]Suite
-	mutants []Mutant
-	workers int
-	out     io.Writer
+const (
+	// buildLimit is how much longer than its own limit a suite may take: the first one on a machine compiles everything.
+	buildLimit = 15 * time.Minute
+	// mostDetails is how many bytes of a suite's output are shown.
+	mostDetails = 4 << 10
+)
 
-	product *product
-	inputs  *inputs
-	results results
+// The verdicts on a run of a suite. Only noticed is good for a mutant, and only green for a suite without one.
+const (
+	noticed      = "noticed"
+	green        = "green"         // the suite passed
+	notBuilt     = "not built"     // the mutant does not compile
+	notApplied   = "not applied"   // the edit does not fit the product
+	timedOut     = "timed out"     // which may be the machine
+	noTests      = "no tests"      // no test ran that could notice
+	suiteIsRed   = "suite is red"  // it also fails without the mutant
+	otherProblem = "could not run" // such as a full disk
+)
+
+// run is one run of a suite, with a mutant or, if that is nil, without one.
+type run struct {
+	root   string
+	suite  Suite
+	test   string
+	mutant *Mutant
+	// file has the changed content of path; both are empty without a mutant.
+	path string
+	file []byte
+
+	verdict string
+	by      string // the test, spec or invariant that failed
+	details string
+	took    time.Duration
 }
 
-// task is a suite to run, with a mutant or, if that is nil, without one.
-type task struct {
-	suite   string
-	test    string
-	mutant  *Mutant
-	changed map[string][]byte
-	key     string
+// execute compiles and runs the suite and sets the verdict. The mutant is in an overlay of the go command, which also applies to
+// what the suite itself compiles; the checkout is not changed.
+func (r *run) execute(ctx context.Context) {
+	start := time.Now()
+	out, err := r.runSuite(ctx)
+	r.verdict, r.by = r.judgeOutput(out, err)
+	r.details, r.took = string(out[max(0, len(out)-mostDetails):]), time.Since(start)
+	if r.verdict == otherProblem && err != nil {
+		r.details += err.Error()
+	}
 }
 
-func (t task) name() string {
-	if t.mutant == nil {
-		return "suite " + t.suite
-	}
-	return t.mutant.Name
-}
-
-// outcome is a task with its result.
-type outcome struct {
-	task
-
-	result
-
-	kept bool // the result is of an earlier run
-}
-
-// run runs the suites without a mutant, then all mutants, and returns the outcomes of the mutants in their order.
-func (c *campaign) run(ctx context.Context) ([]outcome, error) {
-	if err := c.prepareInputs(ctx); err != nil {
-		return nil, err
-	}
-	baselines, planted, err := c.planTasks()
-	if err != nil {
-		return nil, err
-	}
-	red := map[string]bool{}
-	for _, o := range c.runAll(ctx, baselines) {
-		if o.Verdict != green {
-			red[o.suite] = true
-			fmt.Fprintf(c.out, "RED without a mutant: suite %s (%s)\n%s\n", o.suite, o.Verdict, o.Details)
-		}
-	}
-	outcomes := c.runAll(ctx, slices.DeleteFunc(slices.Clone(planted), func(t task) bool { return red[t.suite] || t.changed == nil }))
-	byName := map[string]outcome{}
-	for _, o := range outcomes {
-		byName[o.name()] = o
-	}
-	all := make([]outcome, 0, len(planted))
-	for _, t := range planted {
-		o, ran := byName[t.name()]
-		switch {
-		case ran:
-		case red[t.suite]:
-			o = outcome{task: t, result: result{Verdict: suiteIsRed}}
-		case t.changed == nil:
-			o = outcome{task: t, result: result{Verdict: notApplied, Details: t.key}}
-		default:
-			o = outcome{task: t, result: result{Verdict: interrupted}}
-		}
-		all = append(all, o)
-	}
-	return all, nil
-}
-
-func (c *campaign) prepareInputs(ctx context.Context) error {
-	var err error
-	c.results = results{dir: filepath.Join(c.dir, "results")}
-	if err := os.MkdirAll(c.results.dir, 0o700); err != nil {
-		return fmt.Errorf("create folder of results: %w", err)
-	}
-	if c.product, err = parseProduct(c.root, productFolders...); err != nil {
-		return err
-	}
-	packages := map[string]bool{}
-	for _, m := range c.mutants {
-		packages[c.suites[m.Suite].Package] = true
-	}
-	c.inputs, err = listInputs(ctx, c.root, slices.Sorted(maps.Keys(packages)))
-	return err
-}
-
-// planTasks returns the suites to run without a mutant, each with all tests that its mutants name, and the mutants. The
-// key of a task covers everything that can change its result.
-func (c *campaign) planTasks() (baselines, planted []task, err error) {
-	tests, sums := map[string][]string{}, map[string]string{}
-	for _, m := range c.mutants {
-		tests[m.Suite] = append(tests[m.Suite], "(?:"+m.Test+")")
-		if sums[m.Suite], err = c.inputs.hashSuite(c.suites[m.Suite]); err != nil {
-			return nil, nil, err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		slices.Sort(tests[name])
-		test := strings.Join(slices.Compact(tests[name]), "|")
-		baselines = append(baselines, task{
-			suite: name, test: test, key: hashKey("suite", fmt.Sprint(c.suites[name]), test, sums[name]),
-		})
-	}
-	for _, m := range c.mutants {
-		t := task{suite: m.Suite, test: m.Test, mutant: &m}
-		changed, err := c.product.applyMutant(m)
-		if err != nil {
-			t.key = err.Error()
-		} else {
-			t.changed = changed
-			t.key = hashKey("mutant", fmt.Sprint(c.suites[m.Suite]), fmt.Sprint(m), sums[m.Suite])
-		}
-		planted = append(planted, t)
-	}
-	return baselines, planted, nil
-}
-
-// runAll runs tasks by several workers and prints each outcome at once.
-func (c *campaign) runAll(ctx context.Context, tasks []task) []outcome {
-	var (
-		waiting = make(chan int)
-		all     = make([]outcome, len(tasks))
-		working sync.WaitGroup
-		printer sync.Mutex
-		done    int
-	)
-	for range c.workers {
-		working.Go(func() {
-			for i := range waiting {
-				all[i] = c.runOne(ctx, tasks[i])
-				printer.Lock()
-				done++
-				c.printOutcome(done, len(tasks), all[i])
-				printer.Unlock()
-			}
-		})
-	}
-	for i := range tasks {
-		waiting <- i
-	}
-	close(waiting)
-	working.Wait()
-	return all
-}
-
-func (c *campaign) runOne(ctx context.Context, t task) outcome {
-	if kept, ok := c.results.load(t.key); ok {
-		return outcome{task: t, result: kept, kept: true}
-	}
-	if ctx.Err() != nil {
-		return outcome{task: t, result: result{Verdict: interrupted}}
-	}
+// runSuite runs the suite in its own process group and folder, and leaves nothing of either.
+func (r *run) runSuite(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limit()+buildLimit)
+	defer cancel()
 	dir, err := os.MkdirTemp("", "phoneproof-mutant-")
 	if err != nil {
-		return outcome{task: t, result: result{Verdict: otherProblem, Details: err.Error()}}
+		return nil, fmt.Errorf("create folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // a database runs as another user
-		return outcome{task: t, result: result{Verdict: otherProblem, Details: err.Error()}}
+	overlay := struct {
+		Replace map[string]string `json:"Replace"`
+	}{map[string]string{}}
+	if r.path != "" {
+		overlay.Replace[r.path] = filepath.Join(dir, "changed.go")
 	}
-	e := execution{root: c.root, dir: dir, suite: c.suites[t.suite], test: t.test, changed: t.changed}
-	r := e.run(ctx)
-	if t.mutant != nil && t.mutant.Hangs && r.Verdict == timedOut {
-		r.Verdict, r.By = noticed, "its time limit"
+	list, err := json.Marshal(overlay)
+	if err = errors.Join(err,
+		os.Chmod(dir, 0o755), // a database runs as another user
+		os.WriteFile(filepath.Join(dir, "changed.go"), r.file, 0o600),
+		os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600)); err != nil {
+		return nil, fmt.Errorf("write mutant: %w", err)
 	}
-	if t.mutant == nil && r.Verdict == noticed { // nothing was planted to notice
-		r.Verdict = suiteIsRed
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", r.arguments(dir)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, &out, &out
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+filepath.Join(dir, "overlay.json"),
+		"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=15s", "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the rest of the group, if any
 	}
-	if err := c.results.save(t.key, r); err != nil {
-		r = result{Verdict: otherProblem, Details: err.Error()}
-	}
-	return outcome{task: t, result: r}
+	return out.Bytes(), err
 }
 
-func (c *campaign) printOutcome(done, all int, o outcome) {
-	note := ""
-	if o.kept {
-		note = " (kept)"
+func (r *run) limit() time.Duration {
+	if r.suite.Limit > 0 {
+		return r.suite.Limit
 	}
-	fmt.Fprintf(c.out, "%3d/%d %-14s %5.1f s  %s: %s%s\n", done, all, o.Verdict, o.Took.Seconds(), o.name(), o.By, note)
+	return time.Minute
+}
+
+// arguments returns those of the go command.
+func (r *run) arguments(dir string) []string {
+	if r.suite.Program != nil {
+		args := []string{"run", r.suite.Package}
+		for _, arg := range r.suite.Program {
+			args = append(args, strings.ReplaceAll(arg, "{dir}", dir))
+		}
+		return args
+	}
+	args := []string{"test", "-v", "-vet=off", "-count=1", "-failfast", "-timeout=" + r.limit().String()}
+	if r.suite.Specs == "" {
+		return append(args, "-run="+r.test, r.suite.Package)
+	}
+	return append(args, "-run=^"+r.suite.Specs+"$", r.suite.Package, "-ginkgo.fail-fast", "-ginkgo.no-color", "-ginkgo.focus="+r.test)
+}
+
+var (
+	outOfTime  = regexp.MustCompile(`(?m)^panic: test timed out after|A suite timeout occurred`)
+	noBuild    = regexp.MustCompile(`(?m)^FAIL\s.*\[(?:build|setup) failed\]`)
+	noneRan    = regexp.MustCompile(`no tests to run|(?m)^Ran 0 of \d+ Specs`)
+	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	failedSpec = regexp.MustCompile(`\[(?:FAIL|PANICKED!|TIMEDOUT)\] (.+)`)
+	suiteNode  = regexp.MustCompile(`\[(?:Synchronized)?(?:Before|After)Suite\]|\(Suite\)\]`)
+	panicked   = regexp.MustCompile(`(?m)^(?:panic|fatal error): .+`)
+	violated   = regexp.MustCompile(`(?m)^.*\b(?:FAILED|VIOLATED)\b.*$`)
+)
+
+// judgeOutput returns the verdict by a suite's output and error, and what noticed. A suite that cannot start, or is killed from
+// outside, has noticed nothing.
+func (r *run) judgeOutput(out []byte, err error) (verdict, by string) {
+	_, ended := errors.AsType[*exec.ExitError](err)
+	switch by = r.findFailure(out); {
+	case outOfTime.Match(out):
+		return timedOut, ""
+	case noBuild.Match(out):
+		return notBuilt, ""
+	case noneRan.Match(out) && by == "":
+		return noTests, ""
+	case err == nil:
+		return green, ""
+	case !ended || by == "":
+		return otherProblem, ""
+	default:
+		return noticed, by
+	}
+}
+
+// findFailure returns what failed of the tests, specs or invariants that the mutant names; empty if nothing did. A panic in a
+// goroutine of the product ends the process and is none of a test's: it counts, because the suite passes without the mutant.
+func (r *run) findFailure(out []byte) string {
+	failed := failedTest
+	if r.suite.Program != nil {
+		failed = violated
+	} else if r.suite.Specs != "" {
+		failed = failedSpec
+	}
+	found := ""
+	for _, match := range failed.FindAllSubmatch(out, -1) {
+		line := string(bytes.TrimSpace(match[len(match)-1]))
+		if !suiteNode.MatchString(line) && (r.suite.Program == nil || regexp.MustCompile(r.test).MatchString(line)) {
+			found = line // the last one is the deepest subtest
+		}
+	}
+	if found == "" && r.suite.Program == nil {
+		found = string(panicked.Find(out))
+	}
+	return found
 }

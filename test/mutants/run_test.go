@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,30 +52,17 @@ func TestAdmit(t *testing.T) {
 
 func TestBroken(t *testing.T) { t.Fatal("always") }
 
-func TestKilled(t *testing.T) {
+func TestElsewhere(t *testing.T) {
 	var d Door
-	if d.Admit(true); d.inside == 7 {
+	switch d.Admit(true); d.inside {
+	case 7: // as if the machine had no memory left
 		p, _ := os.FindProcess(os.Getpid())
 		p.Kill()
 		select {}
-	}
-}
-
-func TestElsewhere(t *testing.T) {
-	var d Door
-	d.Admit(true)
-	if d.inside == 8 {
+	case 8:
 		go func() { panic("in a goroutine of the product") }()
-		select {} // a test that ends could end the process before the panic does
+		select {}
 	}
-}
-
-func TestMain(m *testing.M) {
-	var d Door
-	if d.Admit(true); d.inside == 9 {
-		panic("no test has begun")
-	}
-	os.Exit(m.Run())
 }
 `,
 	} {
@@ -91,186 +77,77 @@ func TestMain(m *testing.M) {
 	return root
 }
 
-func plantIn(t *testing.T, root string, mutants ...Mutant) []outcome {
-	t.Helper()
-	for i := range mutants {
-		mutants[i].Symbol, mutants[i].Promise = "rule.(*Door).Admit", "design.md 1: a door"
-		if mutants[i].Suite == "" {
-			mutants[i].Suite, mutants[i].Test = "rule", "TestAdmit"
+func TestPlant_tellsTheVerdictOnEachMutant(t *testing.T) {
+	g := NewWithT(t)
+	rule := Suite{Package: "./internal/rule", Limit: 10 * time.Second}
+	c := campaign{
+		root: newSample(t), workers: 2, out: t.Output(), suites: map[string]Suite{"rule": rule, "broken": rule, "elsewhere": rule},
+	}
+	mutants := []Mutant{
+		{Name: "one-too-many", Old: "!wanted ||   d.inside >=\n Limit", New: "d.inside > Limit"},
+		{Name: "constant", Symbol: "another.Limit", Old: "= 3", New: "= 0 * 3"},
+		{Name: "unnoticed", Old: "!wanted ||", New: ""},
+		{Name: "not-go", Old: "d.inside++", New: "d.outside++"},
+		{Name: "never-there", Old: "d.inside--", New: ""},
+		{Name: "there-twice", Old: "d.inside", New: ""},
+		{Name: "endless", Old: "d.inside++", New: "for {\n\t}"},
+		{Name: "no-tests", Old: "d.inside++", New: "d.inside += 1", Test: "TestNothing"},
+		{Name: "red", Old: "d.inside++", New: "d.inside += 2", Suite: "broken", Test: "TestBroken"},
+		{Name: "killed-from-outside", Old: "d.inside++", New: "d.inside = 7", Suite: "elsewhere", Test: "TestElsewhere"},
+		{Name: "panic-elsewhere", Old: "d.inside++", New: "d.inside = 8", Suite: "elsewhere", Test: "TestElsewhere"},
+	}
+	for i, m := range mutants {
+		if m.Symbol == "" {
+			mutants[i].Symbol = "rule.(*Door).Admit"
+		}
+		if m.Suite == "" {
+			mutants[i].Suite = "rule"
+		}
+		if m.Test == "" {
+			mutants[i].Test = "TestAdmit"
 		}
 	}
-	c := campaign{
-		root: root, dir: filepath.Join(root, "bin"), mutants: mutants, workers: 2, out: t.Output(),
-		suites: map[string]Suite{
-			"rule":   {Package: "./internal/rule", Limit: 10 * time.Second},
-			"broken": {Package: "./internal/rule"},
-			"killed": {Package: "./internal/rule"},
-		},
+	runs, err := c.plant(t.Context(), mutants)
+	g.Expect(err).NotTo(HaveOccurred())
+	verdicts := map[string]string{}
+	for _, r := range runs {
+		verdicts[r.mutant.Name] = r.verdict
 	}
-	outcomes, err := c.run(t.Context())
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return outcomes
-}
-
-func TestRun_returnsTheOutcomeOfEachMutant(t *testing.T) {
-	g := NewWithT(t)
-	outcomes := plantIn(t, newSample(t),
-		Mutant{Name: "one-too-many", Old: "d.inside >= Limit", New: "d.inside > Limit"},
-		Mutant{Name: "unnoticed", Old: "!wanted ||", New: ""},
-		Mutant{Name: "not-go", Old: "d.inside++", New: "d.inside+++"},
-		Mutant{Name: "unused", Old: "d.inside >= Limit", New: "d.outside >= Limit"},
-		Mutant{Name: "elsewhere", Old: "d.inside--", New: ""},
-		Mutant{Name: "no-tests", Old: "d.inside++", New: "d.inside += 1", Suite: "rule", Test: "TestNothing"},
-		Mutant{Name: "red", Old: "d.inside++", New: "d.inside += 2", Suite: "broken", Test: "TestBroken"},
-		Mutant{Name: "killed-from-outside", Old: "d.inside++", New: "d.inside = 7", Suite: "killed", Test: "TestKilled"},
-		Mutant{Name: "panic-elsewhere", Old: "d.inside++", New: "d.inside = 8", Suite: "killed", Test: "TestElsewhere"},
-		Mutant{Name: "panic-before-any", Old: "d.inside++", New: "d.inside = 9", Suite: "killed", Test: "TestElsewhere"},
-	)
-	verdicts := map[string]verdict{}
-	for _, o := range outcomes {
-		verdicts[o.name()] = o.Verdict
-	}
-	g.Expect(verdicts).To(Equal(map[string]verdict{
-		"one-too-many": noticed, "unnoticed": green, "not-go": notBuilt, "unused": notBuilt, "elsewhere": notApplied,
-		"no-tests": noTests, "red": suiteIsRed, "killed-from-outside": otherProblem, "panic-elsewhere": noticed,
-		"panic-before-any": otherProblem,
+	g.Expect(verdicts).To(Equal(map[string]string{
+		"one-too-many": noticed, "constant": green, "unnoticed": green, "not-go": notBuilt, "never-there": notApplied,
+		"there-twice": notApplied, "endless": timedOut, "no-tests": noTests, "red": suiteIsRed, "killed-from-outside": otherProblem,
+		"panic-elsewhere": noticed,
 	}))
-	g.Expect(outcomes[0].By).To(Equal("TestAdmit"))
-	g.Expect(printSummary(t.Output(), outcomes, 0)).To(MatchError("8 mutants were not noticed"))
-	g.Expect(printSummary(t.Output(), outcomes[:1], 0)).To(Succeed())
+	g.Expect(runs[0].by).To(Equal("TestAdmit"))
+	g.Expect(printSummary(t.Output(), runs)).To(MatchError("9 mutants were not noticed"))
+	g.Expect(printSummary(t.Output(), runs[:1])).To(Succeed())
+	g.Expect(printSummary(t.Output(), nil)).NotTo(Succeed())
 }
 
-// The outputs are Ginkgo's own: a suite that fails before its specs has noticed nothing.
-func TestJudgeOutput_specs(t *testing.T) {
+// The outputs of Ginkgo are its own: a suite that fails before or after its specs has noticed nothing. A judging program notices a
+// mutant only by the invariant that the mutant names.
+func TestJudgeOutput(t *testing.T) {
 	ended := exec.CommandContext(t.Context(), "false").Run()
-	begun := "[BeforeSuite] \n/a/suite_test.go:30\n"
-	ready := begun + "[BeforeSuite] PASSED [1.700 seconds]\n"
+	specs, program := run{suite: Suite{Specs: "TestA"}}, run{suite: Suite{Program: []string{"-x"}}, test: "I5:"}
 	for name, c := range map[string]struct {
+		run  run
 		out  string
-		want verdict
+		want string
 	}{
-		"a spec failed":             {ready + "Summarizing 1 Failure:\n  [FAIL] A store [It] keeps\n  /a/b_test.go:3\nRan 1 of 9 Specs in 1 seconds", noticed},
-		"its preparation failed":    {ready + "  [PANICKED!] A store [BeforeEach] keeps\nRan 1 of 9 Specs in 1 seconds", noticed},
-		"none fits":                 {ready + "Ran 0 of 9 Specs in 0.008 seconds\nPASS\n", noTests},
-		"the suite failed":          {begun + "  [FAIL] [BeforeSuite] \n/a/suite_test.go:36\nRan 0 of 9 Specs in 0.008 seconds\n--- FAIL: TestA", noTests},
-		"its end failed":            {ready + "  [FAIL] [AfterSuite] \nRan 1 of 9 Specs in 1 seconds\n--- FAIL: TestA", otherProblem},
-		"its cleanup failed":        {ready + "  [FAIL] [DeferCleanup (Suite)] \nRan 1 of 9 Specs in 1 seconds", otherProblem},
-		"a goroutine's panic":       {ready + "panic: boom\n\ngoroutine 7 [running]:\n", noticed},
-		"a panic before the specs":  {begun + "panic: boom\n\ngoroutine 7 [running]:\n", otherProblem},
-		"the process was ended":     {ready, otherProblem},
-		"it did not end by itself":  {ready + "panic: test timed out after 4m0s\n", timedOut},
-		"a spec of a suite's limit": {ready + "A suite timeout occurred", timedOut},
+		"a spec failed":           {specs, "Summarizing 1 Failure:\n  [FAIL] A store [It] keeps\nRan 1 of 9 Specs in 1 seconds", noticed},
+		"its preparation failed":  {specs, "  [PANICKED!] A store [BeforeEach] keeps\nRan 1 of 9 Specs in 1 seconds", noticed},
+		"none fits":               {specs, "Ran 0 of 9 Specs in 0.008 seconds\nPASS\n", noTests},
+		"the suite failed":        {specs, "  [FAIL] [BeforeSuite] \nRan 0 of 9 Specs in 0.008 seconds\n--- FAIL: TestA", noTests},
+		"its end failed":          {specs, "  [FAIL] [AfterSuite] \nRan 1 of 9 Specs in 1 seconds\n--- FAIL: TestA", otherProblem},
+		"its cleanup failed":      {specs, "  [FAIL] [DeferCleanup (Suite)] \nRan 1 of 9 Specs in 1 seconds", otherProblem},
+		"the process was ended":   {specs, "", otherProblem},
+		"the suite's limit":       {specs, "A suite timeout occurred", timedOut},
+		"the invariant":           {program, "VIOLATED I1: a\nVIOLATED I5: b\n", noticed},
+		"another invariant alone": {program, "VIOLATED I1: a\nok I5: b\n", otherProblem},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := execution{suite: Suite{Specs: "TestA"}}.judgeOutput([]byte(c.out), ended)
-			NewWithT(t).Expect(r.Verdict).To(Equal(c.want), r.By)
+			verdict, by := c.run.judgeOutput([]byte(c.out), ended)
+			NewWithT(t).Expect(verdict).To(Equal(c.want), by)
 		})
 	}
-}
-
-// Each of two runs of a program would find the other's file.
-func TestRun_sharesNoFolder(t *testing.T) {
-	g := NewWithT(t)
-	root := newSample(t)
-	suite := Suite{Command: []string{"sh", "-c", "test ! -e {dir}/mine && touch {dir}/mine"}}
-	for range 2 {
-		e := execution{root: root, dir: t.TempDir(), suite: suite}
-		_, err := e.runCommand(t.Context(), time.Minute, root, "", e.commandLine()...)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(os.Stat(filepath.Join(e.dir, "mine"))).Error().NotTo(HaveOccurred())
-	}
-}
-
-// A judging program notices a mutant only by the invariant that the mutant names.
-func TestJudgeOutput_invariants(t *testing.T) {
-	g := NewWithT(t)
-	ended := exec.CommandContext(t.Context(), "false").Run()
-	e := execution{suite: Suite{Command: []string{"judge"}}, test: "I5:"}
-	g.Expect(e.judgeOutput([]byte("VIOLATED I1: a\nVIOLATED I5: b\n"), ended)).To(And(
-		HaveField("Verdict", noticed), HaveField("By", "VIOLATED I5: b")))
-	g.Expect(e.judgeOutput([]byte("VIOLATED I1: a\nok I5: b\n"), ended)).To(HaveField("Verdict", otherProblem))
-}
-
-func TestRun_aTimeoutOnlyCountsIfTheMutantHangs(t *testing.T) {
-	g := NewWithT(t)
-	endless := Mutant{Name: "endless", Old: "d.inside++", New: "for {\n\t}"}
-	hanging := endless
-	hanging.Name, hanging.Hangs = "hanging", true
-	outcomes := plantIn(t, newSample(t), endless, hanging)
-	g.Expect(outcomes[0].Verdict).To(Equal(timedOut))
-	g.Expect(outcomes[1].Verdict).To(Equal(noticed))
-}
-
-func TestRun_continuesWhereItEnded(t *testing.T) {
-	g := NewWithT(t)
-	root := newSample(t)
-	mutant := Mutant{Name: "one-too-many", Old: "d.inside >= Limit", New: "d.inside > Limit"}
-	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeFalse())
-	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeTrue())
-
-	path := filepath.Join(root, "internal", "rule", "rule_test.go")
-	text, err := os.ReadFile(path)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.WriteFile(path, append(text, "// changed\n"...), 0o600)).To(Succeed())
-	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeFalse(), "the suite has changed")
-}
-
-func TestRun_keepsNothingOfAnInterruptedRun(t *testing.T) {
-	g := NewWithT(t)
-	root := newSample(t)
-	c := campaign{
-		root: root, dir: filepath.Join(root, "bin"), workers: 1, out: t.Output(),
-		suites: map[string]Suite{"rule": {Package: "./internal/rule"}},
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	outcomes := c.runAll(ctx, []task{{suite: "rule", test: "TestAdmit", key: "k"}})
-	g.Expect(outcomes).To(HaveLen(1))
-	g.Expect(outcomes[0].Verdict).To(Equal(interrupted))
-	g.Expect(os.ReadDir(filepath.Join(root, "bin"))).Error().To(MatchError(os.ErrNotExist))
-}
-
-func TestApplyMutant_findsADeclarationInAnyFile(t *testing.T) {
-	g := NewWithT(t)
-	root := newSample(t)
-	moved := filepath.Join(root, "internal", "other")
-	g.Expect(os.Rename(filepath.Join(root, "internal", "rule"), moved)).To(Succeed())
-	p, err := parseProduct(root, "internal")
-	g.Expect(err).NotTo(HaveOccurred())
-	for symbol, old := range map[string]string{
-		"rule.(*Door).Admit": "if !wanted ||   d.inside >=\n Limit {", "(*Door).Admit": "d.inside++",
-		"Limit": "= 3", "another.Limit": "3", "Door": "inside int",
-	} {
-		changed, err := p.applyMutant(Mutant{Symbol: symbol, Old: old, New: "x"})
-		g.Expect(err).NotTo(HaveOccurred(), symbol)
-		g.Expect(changed).To(HaveKey(filepath.Join(moved, "rule.go")))
-	}
-	for symbol, old := range map[string]string{"Admit": "d.inside++", "(*Door).Admit": "d.inside", "Limit": "4"} {
-		_, err := p.applyMutant(Mutant{Symbol: symbol, Old: old, New: "x"})
-		g.Expect(err).To(HaveOccurred(), symbol)
-	}
-}
-
-func TestApplyMutant_severalEditsOfOneFile(t *testing.T) {
-	g := NewWithT(t)
-	p, err := parseProduct(newSample(t), "internal")
-	g.Expect(err).NotTo(HaveOccurred())
-	changed, err := p.applyMutant(Mutant{
-		Symbol: "(*Door).Admit", Old: "d.inside++", New: "d.inside += step",
-		Also: []Edit{{Symbol: "Limit", Old: "= 3", New: "= 30"}},
-	})
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, text := range changed {
-		g.Expect(string(text)).To(And(ContainSubstring("const Limit = 30\n"), ContainSubstring("d.inside += step\n")))
-	}
-}
-
-func TestChooseMutants(t *testing.T) {
-	g := NewWithT(t)
-	all := []Mutant{{Name: "a-phone", Suite: "phone"}, {Name: "a-database", Suite: "postgres"}}
-	g.Expect(chooseMutants(all, "", "ci")).To(HaveLen(1))
-	g.Expect(chooseMutants(all, "^a", "")).To(HaveLen(2))
-	g.Expect(chooseMutants(all, "nothing", "")).Error().To(HaveOccurred())
-	g.Expect(chooseMutants(all, "(", "")).Error().To(HaveOccurred())
-	g.Expect(chooseMutants(all, "", "some")).Error().To(HaveOccurred())
 }
