@@ -30,11 +30,6 @@ var sessionMutants = []Mutant{
 		Suite: "page", Test: "TestSession_returnLinkIsRefused",
 	},
 	{
-		Name: "page-checks-many-codes-at-once", Promise: "docs/security.md#what-holds-at-which-level: the page takes one code at a time",
-		Symbol: "page.(*Handler).serveConfirm", Old: "; busy {", New: `; busy && v.id == "" {`,
-		Suite: "page", Test: "TestSession_entersOneCodeAtATime",
-	},
-	{
 		Name:    "page-checks-without-a-count",
 		Promise: "docs/security.md#what-holds-at-which-level: five tries are counted before they are answered",
 		Symbol:  "verification.(*Service).CheckSessionCode", Old: "wrong && ", New: "false && wrong && ",

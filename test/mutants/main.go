@@ -86,8 +86,8 @@ func (c *campaign) plant(ctx context.Context, mutants []Mutant) ([]*run, error) 
 		all = append(all, r)
 		if r.path, r.file, err = p.applyMutant(m); err != nil {
 			r.verdict, r.details = notApplied, err.Error()
-		} else if without := baselines[m.Suite]; without.verdict != green {
-			r.verdict, r.details = suiteIsRed, without.details
+		} else if baselines[m.Suite].verdict != green {
+			r.verdict = suiteIsRed
 		} else {
 			planted = append(planted, r)
 		}
@@ -110,11 +110,13 @@ func (c *campaign) execute(ctx context.Context, runs []*run) {
 			r.execute(ctx)
 			printer.Lock()
 			defer printer.Unlock()
-			name := "without a mutant: " + r.suite.Package
+			name, details := "without a mutant: "+r.suite.Package, ""
 			if r.mutant != nil {
 				name = r.mutant.Name
+			} else if r.verdict != green {
+				details = r.details
 			}
-			fmt.Fprintf(c.out, "%-14s %5.1f s  %s: %s\n", r.verdict, r.took.Seconds(), name, r.by)
+			fmt.Fprintf(c.out, "%-14s %5.1f s  %s: %s\n%s", r.verdict, r.took.Seconds(), name, r.by, details)
 		})
 	}
 	working.Wait()

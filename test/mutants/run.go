@@ -57,8 +57,11 @@ func (r *run) execute(ctx context.Context) {
 	out, err := r.runSuite(ctx)
 	r.verdict, r.by = r.judgeOutput(out, err)
 	r.details, r.took = string(out[max(0, len(out)-mostDetails):]), time.Since(start)
-	if r.verdict == otherProblem && err != nil {
+	switch {
+	case r.verdict == otherProblem && err != nil:
 		r.details += err.Error()
+	case r.verdict == noticed && r.mutant == nil: // nothing was planted to notice
+		r.verdict = suiteIsRed
 	}
 }
 
