@@ -16,7 +16,7 @@ var loopMutants = []Mutant{
 	{
 		Name: "sending-without-the-epoch", Promise: "docs/faults.md: what an older claim began is not sent",
 		Symbol: "request.(*Controller).readIfDue", Old: "item.Claimed && r.Epoch != item.Epoch", New: "false",
-		Suite: "requests", Test: "TestReconcile_ofAClaimThatWasLost",
+		Suite: "requests", Test: "TestReconcile_|TestClaims_",
 	},
 	{
 		Name: "attempt-lost-with-the-term", Promise: "docs/reliability.md#what-holds: what was sent is recorded",
