@@ -11,10 +11,11 @@ var proofMutants = []Mutant{
 		Suite:   "domain", Test: "TestVerifyContact|TestReceiveContact",
 	},
 	{
-		Name:    "echo-without-the-nonce",
-		Promise: "docs/security.md#what-holds-at-which-level: the answer to another question verifies nothing",
-		Symbol:  "whatsapp.echoToken", Old: `+"\x00"+c.Nonce`, New: "",
-		Suite: "whatsapp", Test: "TestEcho_",
+		Name: "echo-by-any-token", Promise: "docs/security.md#what-holds-at-which-level: the answer to another question verifies nothing",
+		Symbol: "whatsapp.(*delivery).receiveEchoTap",
+		Old:    "slices.Contains(bound, c.Binding) && fits(r, c)",
+		New:    "slices.Contains(bound, c.Binding)",
+		Suite:  "whatsapp", Test: "TestEcho_refusesTaps",
 	},
 	{
 		Name:    "whatsapp-tap-of-another",
