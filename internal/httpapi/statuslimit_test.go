@@ -113,7 +113,7 @@ func TestCalls_nameTheirKeyToTheStore(t *testing.T) {
 		t.Helper()
 		refuseOthers := func(ctx context.Context) error {
 			if verification.CallerOf(ctx) != verification.Client(name) {
-				return errors.New("the store is called for somebody else")
+				return errors.New("the store is called for another key")
 			}
 			return nil
 		}

@@ -85,7 +85,7 @@ func TestSink_waitsForTheEventsOfTheseRequests(t *testing.T) {
 	s, err := startSink(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	post := func(url, body string) int {
-		response, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:noctx // it is answered at once
+		response, err := http.Post(url, "application/json", strings.NewReader(body))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
 		return response.StatusCode

@@ -49,11 +49,11 @@ func cpuModel() string {
 
 // writeSample writes one measurement as a line of Go's benchmark format.
 func (b *bench) writeSample(name string, found sample) error {
-	line := "Benchmark" + name + " 1"
+	line := []string{"Benchmark" + name, "1"}
 	for _, unit := range slices.Sorted(maps.Keys(found)) {
-		line += fmt.Sprintf(" %.6g %s", found[unit], unit)
+		line = append(line, fmt.Sprintf("%.6g %s", found[unit], unit))
 	}
-	_, err := fmt.Fprintln(b.out, line)
+	_, err := fmt.Fprintln(b.out, strings.Join(line, " "))
 	return err
 }
 

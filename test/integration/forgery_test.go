@@ -207,7 +207,9 @@ func (s *simulatedShop) readButton(ctx context.Context, number string) (id strin
 	GinkgoHelper()
 	var answer struct {
 		Chats []struct {
-			Replies []struct{ ID string } `json:"replies"`
+			Replies []struct {
+				ID string `json:"id"`
+			} `json:"replies"`
 		} `json:"chats"`
 	}
 	Eventually(func(g Gomega) {

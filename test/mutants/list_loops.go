@@ -56,7 +56,7 @@ var loopMutants = []Mutant{
 		Suite:  "requests", Test: "TestReconcile_neverSkips",
 	},
 	{
-		Name: "redelivery-not-persisted", Promise: "docs/requests.md#redeliver: a redelivery is one, whoever leads",
+		Name: "redelivery-not-persisted", Promise: "docs/requests.md#redeliver: a redelivery is one, whichever replica leads",
 		Symbol: "request.(*RedeliveryController).reconcileOnce",
 		Old:    "if err := c.Observed(ctx, mark); err != nil {",
 		New:    "if err := ctx.Err(); err != nil {",
