@@ -135,10 +135,10 @@ language() {
 }
 
 # What the pages name is there: files and titles behind links, targets of make, functions of the walks, metrics and other names of the code; and
-# docs/errors.md has each code, hint, reason and event that clients meet.
+# docs/errors.md has each code, and a row for each hint, reason and event that clients meet. A loop that finds too little checks nothing.
 pages() {
-	local page link name room function file ok=0
-	local -A titles=()
+	local page link name room function file kind row ok=0
+	local -A titles=() seen=()
 	while IFS=$'\t' read -r page name; do
 		titles[$page#$name]=1
 	done < <(files '*.md' | xargs awk '
@@ -146,6 +146,7 @@ pages() {
 		/^ *```/ { code = !code }
 		!code && /^#+ / { name = tolower($0); sub(/^#+ /, "", name); gsub(/[^a-z0-9_ -]/, "", name); gsub(/ /, "-", name); print FILENAME "\t" name }')
 	while IFS=$'\t' read -r page link; do
+		((++seen[links]))
 		[[ -e ${link%%#*} && ($link != *.md#* || -n ${titles[$link]-}) ]] || { echo "$page: there is no $link"; ok=1; }
 	done < <(files '*.md' | xargs awk '
 		FNR == 1 { code = 0 }
@@ -159,22 +160,34 @@ pages() {
 			print FILENAME "\t" link
 		} }')
 	while read -r name; do
-		grep -qE "^$name:" Makefile || { echo "there is no make $name"; ok=1; }
-	done < <(files README.md CONTRIBUTING.md 'docs/*.md' | xargs grep -ohE '(^|`)make +[a-z][a-z-]*( |`|$)' | sed -E 's/.*make +([a-z-]+).*/\1/' | sort -u)
+		((++seen[targets]))
+		[[ $name == *= ]] && grep -qw "${name%=}" Makefile || grep -qE "^$name:" Makefile || { echo "there is no make $name"; ok=1; }
+	done < <(files README.md CONTRIBUTING.md 'docs/*.md' | xargs grep -ohE '(^|`)make( +([a-z][a-z0-9-]*|[A-Z_]+=[^ `]*))+' |
+		grep -oE ' ([a-z][a-z0-9-]*|[A-Z_]+=)' | sort -u)
 	while IFS='|' read -r room function file; do
+		((++seen[functions]))
 		grep -qsE "^func .*\b${function##*.}[[(]" */"$room/$file" */*/"$room/$file" || { echo "docs/architecture.md: $room/$file has no $function"; ok=1; }
 	done < <(sed -nE 's/^[0-9]+\. `(\w+)\.([^`]+)`, `([^`]+)`.*/\1|\2|\3/p' docs/architecture.md)
-	while read -r name; do
-		echo "a page names $name, which is not in the code"
-		ok=1
-	done < <(comm -23 \
-		<(files README.md CONTRIBUTING.md 'docs/*.md' ':!docs/adr' | xargs grep -ohE '`[A-Z][a-z]+([A-Z][a-z]*)+[`=]|\bphoneproof_[a-z0-9_]+[a-z0-9]' |
-			tr -d '`=' | sed -E 's/_(bucket|count|sum)$//' | grep -vxE 'Rss(Anon|File)|ServerSideApply' | sort -u) \
+	while IFS= read -r name; do
+		((++seen[names]))
+		[[ $name == $'\t'* ]] || { echo "a page names $name, which is not in the code"; ok=1; }
+	done < <(comm -2 \
+		<({
+			files README.md CONTRIBUTING.md 'docs/*.md' ':!docs/adr' | xargs grep -ohE '`[A-Z][a-z]+([A-Z][a-z]*)+[`=]|\bphoneproof_[a-z0-9_]+[a-z0-9]' |
+				tr -d '`=' | sed -E 's/_(bucket|count|sum)$//' | grep -vxE 'Rss(Anon|File)|ServerSideApply'
+			files README.md CONTRIBUTING.md 'docs/*.md' ':!docs/adr' | # conditions of one word
+				xargs grep -ohP '\bconditions? \[?`\K[A-Z][a-z]+(?=`)|`\K[A-Z][a-z]+(?=`?( is)?[ =](True|False|Unknown))' | sed 's/^/Condition/'
+		} | sort -u) \
 		<(files api charts cmd controllers internal ':!*_test.go' ':!*.md' | xargs grep -ohE '\w+' | sort -u))
-	while read -r name; do
-		grep -qF "\`$name\`" docs/errors.md || { echo "docs/errors.md has no $name"; ok=1; }
-	done < <(sed -nE '/verification\.update:/d; /x-extensible-enum: \[shared_contact/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
-		/x-extensible-enum:/,/^ *[a-z]+:/{s/.*x-extensible-enum: \[(.*)\]/\1/p; s/^ *- //p}' api/openapi.yaml | tr -d ' ' | tr , '\n')
+	while read -r name kind; do
+		((++seen[${kind:=rows}]))
+		[[ $kind == rows ]] && row='^\| ' || row=
+		grep -qE "$row\`$name\`" docs/errors.md || { echo "docs/errors.md has no $name of its $kind"; ok=1; }
+	done < <(sed -nE '/^ {12}code:$/,/^ {12}message:$/s/^ *- .*/& codes/; /verification\.update:/d; /x-extensible-enum: \[shared_contact/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
+		/x-extensible-enum:/,/^ *[a-z]+:/{s/.*x-extensible-enum: \[(.*)\]/\1/p; s/^ *- //p}' api/openapi.yaml | tr , '\n')
+	while read -r kind row; do
+		((${seen[$kind]-0} >= row)) || { echo "only ${seen[$kind]-0} $kind were found, of at least $row"; ok=1; }
+	done <<<$'links 400\ntargets 35\nfunctions 25\nnames 150\nrows 30\ncodes 45'
 	return $ok
 }
 
