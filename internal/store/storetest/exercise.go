@@ -53,6 +53,11 @@ func allTopics() []topic {
 // Exercise registers the suite, without the checks that need what the backend lacks; if topics are named, only these. Call it inside
 // a Describe; newHarness is called once at the start of each spec.
 func Exercise(newHarness func() Harness, lacks Feature, only ...string) {
+	for _, name := range only {
+		if !slices.ContainsFunc(allTopics(), func(t topic) bool { return t.name == name }) {
+			panic("storetest has no topic " + name)
+		}
+	}
 	for _, topic := range allTopics() {
 		if len(only) > 0 && !slices.Contains(only, topic.name) {
 			continue
@@ -64,6 +69,8 @@ func Exercise(newHarness func() Harness, lacks Feature, only ...string) {
 				}
 				ginkgo.It(c.name, ginkgo.NodeTimeout(specTimeout), func(ctx ginkgo.SpecContext) {
 					harness := newHarness()
+					gomega.Expect(harness.Queue == nil).To(gomega.Equal(lacks&Queue != 0), "no queue, and the feature that it lacks")
+					gomega.Expect(harness.Advance == nil).To(gomega.Equal(lacks&SteppedClock != 0), "no stepped clock, and the feature that it lacks")
 					harness.lacks = lacks
 					c.run(ctx, newTrial(gomega.NewGomega(ginkgo.Fail), harness))
 				})
