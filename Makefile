@@ -178,7 +178,7 @@ test test-race test-slow: export PROCS := $(PROCS)
 
 # The tests are vetted by make verify.
 .PHONY: test
-test: test-packages envtest-assets ## Run all tests but the slow ones, against a real API server where they need one (PACKAGES, TEST_FLAGS, PROCS, PHONEPROOF_TEST_HELM=1).
+test: test-packages envtest-assets ## Run the tests, against a real API server where they need one (PACKAGES, TEST_FLAGS, PROCS, PHONEPROOF_TEST_HELM=1).
 	@hack/test.sh
 
 .PHONY: test-race
@@ -186,7 +186,7 @@ test-race: test-packages ## Run the product's packages that need no API server w
 	@hack/test.sh race
 
 .PHONY: test-slow
-test-slow: test-packages envtest-assets ## Run the other packages and all specs of test/integration, also those that take long, with the race detector.
+test-slow: test-packages envtest-assets ## Run with the race detector what test-race leaves out, and the topics of the store contract that make test leaves out in PgBouncer's query mode (PACKAGES, TEST_FLAGS).
 	@hack/test.sh slow
 
 .PHONY: e2e-programs

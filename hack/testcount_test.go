@@ -136,8 +136,8 @@ func TestSkipped(t *testing.T) {
 			want:  "skipped: spec: A store queues: it has no \"queue\"\n",
 		},
 		"so does one of the ginkgo command": {
-			input: recorded(t, "ginkgo-passed.txt") + "  SKIPPED SPEC It takes long: left to make test-slow\n",
-			want:  "skipped: spec: It takes long: left to make test-slow\n",
+			input: recorded(t, "ginkgo-passed.txt") + "  SKIPPED SPEC It queues: the store has none\n",
+			want:  "skipped: spec: It queues: the store has none\n",
 		},
 		"a skip without a reason is a failure": {
 			input: `{"Action":"skip","Package":"m/a","Test":"TestA"}` + "\n",

@@ -7,20 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// slow is the label of specs that only make test-slow runs.
-const slow = "slow"
-
 var _ = ginkgo.ReportAfterSuite("skipped specs", func(report types.Report) { writeSkipped(os.Stdout, report) })
 
-// writeSkipped writes a line for each node that was skipped with a reason, or because of its label. Specs outside of a focus
-// have no reason.
+// writeSkipped writes a line for each node that was skipped with a reason. Specs outside of a focus have none.
 func writeSkipped(w io.Writer, report types.Report) {
 	fmt.Fprintln(w) // ends the line of dots
 	for i := range report.SpecReports {
@@ -38,11 +33,7 @@ func reasonOf(node *types.SpecReport) string {
 		return "pending"
 	case !node.State.Is(types.SpecStateSkipped):
 		return ""
-	case node.Failure.Message != "":
-		return strings.Join(strings.Fields(node.Failure.Message), " ")
-	case slices.Contains(node.Labels(), slow):
-		return "left to make test-slow"
 	default:
-		return ""
+		return strings.Join(strings.Fields(node.Failure.Message), " ")
 	}
 }

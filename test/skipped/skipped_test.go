@@ -9,9 +9,9 @@ import (
 )
 
 func TestWrite_eachSkippedSpecWithItsReason(t *testing.T) {
-	spec := func(text string, state types.SpecState, reason string, labels ...string) types.SpecReport {
+	spec := func(text string, state types.SpecState, reason string) types.SpecReport {
 		return types.SpecReport{
-			LeafNodeType: types.NodeTypeIt, LeafNodeText: text, LeafNodeLabels: labels, State: state,
+			LeafNodeType: types.NodeTypeIt, LeafNodeText: text, State: state,
 			Failure: types.Failure{Message: reason},
 		}
 	}
@@ -19,12 +19,10 @@ func TestWrite_eachSkippedSpecWithItsReason(t *testing.T) {
 	writeSkipped(&out, types.Report{SpecReports: types.SpecReports{
 		spec("passes", types.SpecStatePassed, ""),
 		spec("needs a queue", types.SpecStateSkipped, "the store\nhas none"),
-		spec("takes long", types.SpecStateSkipped, "", "slow"),
 		spec("is not chosen", types.SpecStateSkipped, ""),
 		spec("waits", types.SpecStatePending, ""),
 		{LeafNodeType: types.NodeTypeBeforeSuite, State: types.SpecStateSkipped, Failure: types.Failure{Message: "no server"}},
 	}})
 	NewWithT(t).Expect(out.String()).To(Equal("\nSKIPPED SPEC needs a queue: the store has none\n" +
-		"SKIPPED SPEC takes long: left to make test-slow\nSKIPPED SPEC waits: pending\n" +
-		"SKIPPED SPEC BeforeSuite: no server\n"))
+		"SKIPPED SPEC waits: pending\nSKIPPED SPEC BeforeSuite: no server\n"))
 }
