@@ -95,7 +95,7 @@ func (r *run) runSuite(ctx context.Context) ([]byte, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
-	err = cmd.Run()
+	err = errors.Join(cmd.Run(), ctx.Err())
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the rest of the group, if any
 	}
@@ -122,7 +122,7 @@ func (r *run) arguments(dir string) []string {
 	if r.suite.Specs == "" {
 		return append(args, "-run="+r.test, r.suite.Package)
 	}
-	return append(args, "-run=^"+r.suite.Specs+"$", r.suite.Package, "-ginkgo.fail-fast", "-ginkgo.no-color", "-ginkgo.focus="+r.test)
+	return append(args, "-run=^"+r.suite.Specs+"$", r.suite.Package, "-ginkgo.v", "-ginkgo.fail-fast", "-ginkgo.no-color", "-ginkgo.focus="+r.test)
 }
 
 var (
@@ -133,6 +133,8 @@ var (
 	failedSpec = regexp.MustCompile(`\[(?:FAIL|PANICKED!|TIMEDOUT)\] (.+)`)
 	suiteNode  = regexp.MustCompile(`\[(?:Synchronized)?(?:Before|After)Suite\]|\(Suite\)\]`)
 	panicked   = regexp.MustCompile(`(?m)^(?:panic|fatal error): .+`)
+	begunTest  = regexp.MustCompile(`(?m)^=== RUN `)
+	begunSpec  = regexp.MustCompile(`(?m)^-{30}\n[^\[\n]`) // nodes of the suite are in brackets
 	violated   = regexp.MustCompile(`(?m)^.*\b(?:FAILED|VIOLATED)\b.*$`)
 )
 
@@ -141,7 +143,7 @@ var (
 func (r *run) judgeOutput(out []byte, err error) (verdict, by string) {
 	_, ended := errors.AsType[*exec.ExitError](err)
 	switch by = r.findFailure(out); {
-	case outOfTime.Match(out):
+	case outOfTime.Match(out), errors.Is(err, context.DeadlineExceeded):
 		return timedOut, ""
 	case noBuild.Match(out):
 		return notBuilt, ""
@@ -157,13 +159,14 @@ func (r *run) judgeOutput(out []byte, err error) (verdict, by string) {
 }
 
 // findFailure returns what failed of the tests, specs or invariants that the mutant names; empty if nothing did. A panic in a
-// goroutine of the product ends the process and is none of a test's: it counts, because the suite passes without the mutant.
+// goroutine of the product ends the process and is none of a test's: once one has begun it counts, because the suite passes without the
+// mutant.
 func (r *run) findFailure(out []byte) string {
-	failed := failedTest
+	failed, begun := failedTest, begunTest
 	if r.suite.Program != nil {
 		failed = violated
 	} else if r.suite.Specs != "" {
-		failed = failedSpec
+		failed, begun = failedSpec, begunSpec
 	}
 	found := ""
 	for _, match := range failed.FindAllSubmatch(out, -1) {
@@ -172,7 +175,7 @@ func (r *run) findFailure(out []byte) string {
 			found = line // the last one is the deepest subtest
 		}
 	}
-	if found == "" && r.suite.Program == nil {
+	if found == "" && r.suite.Program == nil && begun.Match(out) {
 		found = string(panicked.Find(out))
 	}
 	return found

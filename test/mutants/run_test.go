@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,7 +131,10 @@ func TestPlant_tellsTheVerdictOnEachMutant(t *testing.T) {
 // mutant only by the invariant that the mutant names.
 func TestJudgeOutput(t *testing.T) {
 	ended := exec.CommandContext(t.Context(), "false").Run()
+	dashes := strings.Repeat("-", 30) + "\n"
 	specs, program := run{suite: Suite{Specs: "TestA"}}, run{suite: Suite{Program: []string{"-x"}}, test: "I5:"}
+	verdict, _ := program.judgeOutput([]byte("VIOLATED I5: b\n"), errors.Join(ended, context.DeadlineExceeded))
+	NewWithT(t).Expect(verdict).To(Equal(timedOut), "whatever was found until then")
 	for name, c := range map[string]struct {
 		run  run
 		out  string
@@ -141,6 +147,9 @@ func TestJudgeOutput(t *testing.T) {
 		"its end failed":          {specs, "  [FAIL] [AfterSuite] \nRan 1 of 9 Specs in 1 seconds\n--- FAIL: TestA", otherProblem},
 		"its cleanup failed":      {specs, "  [FAIL] [DeferCleanup (Suite)] \nRan 1 of 9 Specs in 1 seconds", otherProblem},
 		"the process was ended":   {specs, "", otherProblem},
+		"a spec crashed":          {specs, "=== RUN   TestA\n" + dashes + "[BeforeSuite] \n" + dashes + "A store keeps\npanic: a\n", noticed},
+		"the suite crashed":       {specs, "=== RUN   TestA\n" + dashes + "[BeforeSuite] \n/a_test.go:3\npanic: a\n", otherProblem},
+		"no test had begun":       {run{}, "panic: a\n", otherProblem},
 		"the suite's limit":       {specs, "A suite timeout occurred", timedOut},
 		"the invariant":           {program, "VIOLATED I1: a\nVIOLATED I5: b\n", noticed},
 		"another invariant alone": {program, "VIOLATED I1: a\nok I5: b\n", otherProblem},
