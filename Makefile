@@ -175,6 +175,7 @@ test test-race test-slow: export PACKAGES := $(PACKAGES)
 test test-race test-slow: export TEST_FLAGS := $(TEST_FLAGS)
 test test-race test-slow: export TEST_TIMEOUT := $(TEST_TIMEOUT)
 test test-race test-slow: export PROCS := $(PROCS)
+test: export AFTER_RACE := $(AFTER_RACE)
 
 # The tests are vetted by make verify.
 .PHONY: test

@@ -6,7 +6,8 @@
 #	hack/test.sh slow     the other packages, all specs of test/integration, and what needs a server of packages that race runs, with
 #	                      the race detector; of PostgreSQL all specs, with the whole contract in that mode too (PHONEPROOF_TEST_SLOW)
 #
-# What starts no goroutine and shares nothing has nothing to race, and is left out of both.
+# What starts no goroutine and shares nothing has nothing to race, and is left out of both. With AFTER_RACE=1 the first leaves out what the
+# second runs: CI runs both.
 #
 # The specs of test/integration mostly wait for processes: PROCS of them run at once, beside the tests of everything else. With
 # -run or -bench in TEST_FLAGS they are left out.
@@ -34,6 +35,8 @@ export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
 # What uses an API server in these packages is a small part of them.
 mostly_without_server='/internal/(leader|operator|server|webhook)$'
 small_part='^(TestLease|TestObject|TestRun_namespaceThatCannotBeRead|TestSend_apiServer)$'
+# What the race detector makes impossible, and says so by a skip.
+not_raced='^(TestAllocations|TestCosts)'
 race=()
 case $mode in
 all) budget='8 min, warm' ;;
@@ -55,18 +58,23 @@ fi
 [[ $mode != race ]] || flags=("-skip=$small_part" "${flags[@]}")
 
 read -ra patterns <<<"${PACKAGES:-./...}"
-# select_packages prints the packages of this run. Those that use an API server import one of two packages.
+# select_packages prints the packages of this run, and whether the race detector runs each. Those that use an API server import one of
+# two packages.
 select_packages() {
 	go list -e -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}} ' "${patterns[@]}" |
 		awk -v mode="$mode" -v mostly="$mostly_without_server" \
 			'{ other = $1 ~ /\/(hack|test)(\/|$)/ || / [^ ]*\/test\/(controlplane|system) / && $1 !~ mostly }
-			mode == "all" || other == (mode == "slow") { print $1 }'
+			mode == "all" || other == (mode == "slow") { print $1, other }'
 }
 
 # What takes longest begins first, so that it is not left to run alone at the end.
 long=() short=() small=() specs=
-while read -r package; do
-	[[ $mode == all ]] || grep -qsE '^\s*go [a-z]|"sync|x/sync' ".${package#"$module"}"/*.go || continue
+while read -r package other; do
+	if grep -qsE '^\s*go [a-z]|"sync|x/sync' ".${package#"$module"}"/*.go; then
+		[[ -z ${AFTER_RACE-} || $mode != all || $other == 1 ]] || continue
+	else
+		[[ $mode == all ]] || continue
+	fi
 	case $package in
 	"$integration") specs=yes ;;
 	*/controllers/project | */store/kubernetes | */store/postgres | */phoneproof/app | */api/v1alpha1 | */httpapi | */test/adversary) long+=("$package") ;;
@@ -74,6 +82,10 @@ while read -r package; do
 	esac
 done < <(select_packages)
 [[ $mode != slow ]] || mapfile -t small < <(go list "${patterns[@]}" | grep -E "$mostly_without_server|/internal/store/postgres\$")
+if [[ -n ${AFTER_RACE-} && $mode == all ]]; then
+	mapfile -t small < <(go list "${patterns[@]}" | grep -E "$mostly_without_server|/internal/(httpapi|boundedhttp)\$")
+	small_part="$small_part|$not_raced"
+fi
 if [[ " ${flags[*]} " =~ " "--?(test\.)?(run|bench)[=\ ] ]]; then
 	specs= small=()
 fi
@@ -121,8 +133,9 @@ if [[ -n $specs && $mode == all ]]; then
 	done
 fi
 if ((${#small[@]} > 0)); then
-	PHONEPROOF_TEST_SLOW=1 "${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link \
-		-timeout="$timeout" -race -run="$small_part|^TestPostgres\$" "${small[@]}" </dev/null || status=1
+	[[ $mode == all ]] || export PHONEPROOF_TEST_SLOW=1 small_part="$small_part|^TestPostgres\$"
+	"${tool[@]}" gotestsum --format=pkgname --hide-summary=skipped --jsonfile=$out/small.json -- -vet=off $link \
+		-timeout="$timeout" "${race[@]}" -run="$small_part" "${small[@]}" </dev/null || status=1
 	if grep -F '[no tests to run]' $out/small.json; then
 		echo "$name: small_part in hack/test.sh names no test of these packages" >&2
 		status=1
