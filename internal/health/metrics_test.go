@@ -127,7 +127,7 @@ func TestMetrics_noSnapshot(t *testing.T) {
 	failing := prometheus.NewRegistry()
 	failing.MustRegister(brokenCollector{prometheus.NewDesc("phoneproof_broken", "Tests.", nil, nil)})
 	for name, metrics := range map[string]prometheus.Gatherer{
-		"too large": metricsOf(2*maxSnapshotBytes, func() {}),
+		"too large": metricsOf(maxSnapshotBytes, func() {}),
 		"broken":    failing,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -92,6 +93,13 @@ func codeSchema(document *openapi3.T) *openapi3.Schema { return errorSchema(docu
 // errors.
 func checkContract(t testing.TB, r request, a answer) {
 	t.Helper()
+	header := a.header.Clone()
+	header.Del("Date")
+	header.Del("X-Request-Id")
+	exchange := fmt.Sprint(r.method, r.target, r.body, r.header, r.invalid, r.unlisted, a.status, string(a.body), header)
+	if _, known := fitting.Load(exchange); known {
+		return
+	}
 	g := NewWithT(t)
 	path, query, _ := strings.Cut(r.target, "?")
 	httpRequest := httptest.NewRequest(http.MethodGet, "http://localhost/", strings.NewReader(r.body))
@@ -132,7 +140,11 @@ func checkContract(t testing.TB, r request, a answer) {
 	for name := range a.header {
 		g.Expect(documentedHeaders(input.Route.Operation, a.status)).To(ContainElement(name), "header of %d", a.status)
 	}
+	fitting.Store(exchange, true)
 }
+
+// fitting has the exchanges that fit the contract: floods repeat one hundreds of times.
+var fitting sync.Map
 
 // documentedHeaders returns the headers that an answer may have: those of HTTP and those of the contract.
 func documentedHeaders(operation *openapi3.Operation, status int) []string {
