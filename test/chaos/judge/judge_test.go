@@ -108,7 +108,9 @@ func goodEvidence() *judge.Evidence {
 		}},
 		Times: judge.Times{Attempt: 2 * time.Second, Record: 2 * time.Second, Fresh: time.Second},
 		KeyTries: []ledger.KeyTry{
-			{At: at(7), Answer: 401}, {At: at(26)}, {At: at(27), Answer: 503, Error: "keys_unavailable"},
+			{At: at(7), Answer: 401, Replica: "killed"}, {At: at(26), Replica: "killed"},
+			{At: at(27), Answer: 503, Error: "keys_unavailable", Replica: "one", Last: true},
+			{At: at(27), Replica: "two", Last: true}, {At: at(28), Answer: 401, Replica: "two", Last: true},
 		},
 		End: at(100),
 	}
@@ -342,8 +344,9 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 	},
 	"A": {
-		"let in":                func(e *judge.Evidence) { e.KeyTries[0].Answer = 200 },
-		"let as far as a store": func(e *judge.Evidence) { e.KeyTries[0].Answer, e.KeyTries[0].Error = 503, "store_unavailable" },
+		"let in":                     func(e *judge.Evidence) { e.KeyTries[0].Answer = 200 },
+		"let as far as a store":      func(e *judge.Evidence) { e.KeyTries[0].Answer, e.KeyTries[0].Error = 503, "store_unavailable" },
+		"one replica never answered": func(e *judge.Evidence) { e.KeyTries[4].Answer = 0 },
 	},
 	"O": {"acknowledged": func(e *judge.Evidence) { e.Acks[0].Asked, e.Acks[0].At = at(25), at(26) }},
 }

@@ -112,6 +112,9 @@ type Message struct {
 type KeyTry struct {
 	Asked time.Time `json:"asked"`
 	At    time.Time `json:"at"`
+	// Replica is the address of the API, and Last is true of one that ran at the end.
+	Replica string `json:"replica"`
+	Last    bool   `json:"last,omitempty"`
 	// Answer is the HTTP status, 0 if none came; Error is the code of the error.
 	Answer int    `json:"answer"`
 	Error  string `json:"error,omitempty"`
