@@ -136,11 +136,10 @@ func TestUserPage_expires(t *testing.T) {
 	skipping := &skippingClock{Clock: clock.RealClock{}}
 	d := pageDev{ttl: "1m", clock: skipping}.start(t)
 	b := openTab(t)
-	p := b.initUserPage(d, nil)
-	skipping.ahead.Store(int64(54 * time.Second))
-	p.Open(p.url)
+	p := b.openUserPage(d, nil)
 	p.AwaitText("h1", Equal("Verify your phone number"))
-	p.expectTitle("Your time is up") // after the last seconds, by itself
+	skipping.ahead.Store(int64(time.Minute))
+	p.expectTitle("Your time is up") // by itself
 	p.Expect(p.Eval(`document.getElementById("return").href`)).To(HaveSuffix("&status=EXPIRED"))
 	p.Press("#return")
 	p.AwaitLocation(HavePrefix(d.page + "/?order=7&requestId="))

@@ -41,14 +41,6 @@ type userPage struct {
 // openUserPage starts a verification and opens its page.
 func (b *tab) openUserPage(d *devProcess, more map[string]any) *userPage {
 	b.t.Helper()
-	p := b.initUserPage(d, more)
-	p.Open(p.url)
-	return p
-}
-
-// initUserPage starts a verification whose page can be opened.
-func (b *tab) initUserPage(d *devProcess, more map[string]any) *userPage {
-	b.t.Helper()
 	body := map[string]any{"phoneNumber": ada, "returnURL": d.page + "/?order=7"}
 	maps.Copy(body, more)
 	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", body)
@@ -58,6 +50,7 @@ func (b *tab) initUserPage(d *devProcess, more map[string]any) *userPage {
 		p.link, _ = answer["tgLink"].(string)
 	}
 	p.UseAxe("color-contrast", "document-title", "html-has-lang")
+	p.Open(p.url)
 	return p
 }
 
