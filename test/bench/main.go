@@ -104,7 +104,7 @@ func (b *bench) measureTo(ctx context.Context, file string, chosen []figure) (er
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }()
 	if b.built = b.program == ""; b.built {
-		b.program, err = system.Build(ctx, b.dir, false)
+		b.program, err = system.Build(ctx, b.dir)
 	} else {
 		b.program, err = filepath.Abs(b.program)
 	}

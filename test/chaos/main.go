@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(build) }()
-		if o.program, err = system.Build(ctx, build, false); err != nil {
+		if o.program, err = system.Build(ctx, build); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ var processProgram = os.Args[0]
 // startPlainPrograms makes the spec start a program without the race detector, which multiplies the memory in use.
 func startPlainPrograms(ctx context.Context) {
 	GinkgoHelper()
-	plain, err := system.Build(ctx, GinkgoT().TempDir(), false)
+	plain, err := system.Build(ctx, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	processProgram = plain
 	DeferCleanup(func() { processProgram = os.Args[0] })
@@ -73,6 +73,9 @@ func (r *replica) start(title string, args ...string) {
 		close(r.exited)
 	}()
 	DeferCleanup(func() {
+		for _, url := range []string{r.health + "/metrics", r.health + "/problems", r.api + "/metrics"} { // the last one is an operator's
+			printed.add(r.readPage("http://" + url))
+		}
 		r.kill()
 		printed.add(r.output())
 		raced := strings.Contains(r.output(), "DATA RACE") // found in make test-slow, which has the detector
@@ -81,6 +84,21 @@ func (r *replica) start(title string, args ...string) {
 		}
 		Expect(raced).To(BeFalse(), "the process has a data race: see its log")
 	})
+}
+
+// readPage returns what a page shows; nothing if the process is gone or frozen.
+func (r *replica) readPage(url string) string {
+	if !r.isRunning() {
+		return ""
+	}
+	impatient := http.Client{Timeout: 10 * time.Second}
+	response, err := impatient.Get(url)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body) // what came counts
+	return string(body)
 }
 
 // kill ends the process at once, like the kernel's OOM killer.

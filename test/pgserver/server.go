@@ -55,8 +55,8 @@ type Server struct {
 	reserved *ports.Reservation // of the port, which stays reserved while the server is down
 }
 
-// Bin returns the folder with the programs of the newest installed server.
-func Bin() (string, error) {
+// findBin returns the folder with the programs of the newest installed server.
+func findBin() (string, error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func majorVersion(dir string) int {
 
 // Start creates a server with an empty database named postgres and waits until it answers. The caller must Stop it.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	bin, err := Bin()
+	bin, err := findBin()
 	if err != nil {
 		return nil, err
 	}

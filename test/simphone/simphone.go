@@ -21,8 +21,8 @@ type Codes struct {
 	At         time.Time
 }
 
-// ErrNoCodes is returned if the phone shows no message with session codes.
-var ErrNoCodes = errors.New("the phone shows no session codes")
+// errNoCodes is returned if the phone shows no message with session codes.
+var errNoCodes = errors.New("the phone shows no session codes")
 
 var (
 	// The line with the code in any language.
@@ -82,7 +82,7 @@ func (c *chats) latestCodes() (Codes, error) {
 		}
 	}
 	if latest.Digits == "" {
-		return Codes{}, ErrNoCodes
+		return Codes{}, errNoCodes
 	}
 	return latest, nil
 }

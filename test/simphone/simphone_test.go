@@ -28,7 +28,7 @@ func TestCodesIn(t *testing.T) {
 func TestChats_latestCodes(t *testing.T) {
 	g := NewWithT(t)
 	_, err := (&chats{}).latestCodes()
-	g.Expect(err).To(MatchError(ErrNoCodes))
+	g.Expect(err).To(MatchError(errNoCodes))
 	var all chats
 	g.Expect(json.Unmarshal([]byte(`{"chats": [{"messages": [
 		{"from": "business", "at": "2026-01-01T00:00:02Z", "text": "Code: 222222"},

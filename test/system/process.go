@@ -25,9 +25,9 @@ type Process struct {
 	exited chan struct{}
 }
 
-// StartProcess starts a program whose log goes to a writer, with variables besides those of this process. It ends with the process that
+// startProcess starts a program whose log goes to a writer, with variables besides those of this process. It ends with the process that
 // started it, however that ends, and ignores a terminal's interrupt.
-func StartProcess(log io.Writer, variables []string, program string, args ...string) (*Process, error) {
+func startProcess(log io.Writer, variables []string, program string, args ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(program, args...), exited: make(chan struct{})} //nolint:noctx // it outlives the call
 	p.cmd.Env = slices.Concat(os.Environ(), variables)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
@@ -42,9 +42,6 @@ func StartProcess(log io.Writer, variables []string, program string, args ...str
 	}()
 	return p, nil
 }
-
-// Exited returns a channel that is closed when the process is gone.
-func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Running reports whether the process is running.
 func (p *Process) Running() bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // Build builds the program of the replicas, test/program, in a folder and returns its path.
-func Build(ctx context.Context, dir string, race bool) (string, error) {
+func Build(ctx context.Context, dir string) (string, error) {
 	root, err := repository.Root()
 	if err != nil {
 		return "", err
@@ -20,11 +20,7 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 		return "", fmt.Errorf("build program: %w", err)
 	}
 	program := filepath.Join(dir, "phoneproof")
-	args := []string{"build", "-o", program}
-	if race {
-		args = append(args, "-race")
-	}
-	build := exec.CommandContext(ctx, "go", append(args, "./test/program/phoneproof")...)
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./test/program/phoneproof")
 	build.Dir, build.Env = root, os.Environ()
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build program: %w: %s", err, output)

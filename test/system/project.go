@@ -58,8 +58,8 @@ type Project struct {
 // Name returns the project's namespace and name.
 func (p *Project) Name() string { return p.Namespace + "/" + projectName }
 
-// NewProject creates a project with secrets and accounts of its own, in a namespace of the given name.
-func (s *System) NewProject(ctx context.Context, namespace string, edits ...func(*verifyv1.VerificationProject)) (*Project, error) {
+// newProject creates a project with secrets and accounts of its own, in a namespace of the given name.
+func (s *System) newProject(ctx context.Context, namespace string) (*Project, error) {
 	key, err := settings.NewAPIKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("create project %s: %w", namespace, err)
@@ -72,10 +72,8 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 		PhoneNumberID: fmt.Sprintf("1234567%06d", account), SecretsDir: filepath.Join(s.Dir, namespace, "secrets"), system: s,
 	}
 	object := p.newObject(account)
-	for _, edit := range append([]func(*verifyv1.VerificationProject){s.options.Project}, edits...) {
-		if edit != nil {
-			edit(object)
-		}
+	if s.options.Project != nil {
+		s.options.Project(object)
 	}
 	if err := p.writeFirst(ctx, object); err != nil {
 		return nil, fmt.Errorf("create project %s: %w", namespace, err)

@@ -52,7 +52,7 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	}
 	r := &Replica{Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name()}
 	variables := append(slices.Clone(p.system.options.Environment), program.ProfileAddress+"="+r.Profiles)
-	r.Process, err = StartProcess(log, variables, p.system.options.Program, slices.Concat([]string{
+	r.Process, err = startProcess(log, variables, p.system.options.Program, slices.Concat([]string{
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
 	}, p.serveFlags(), p.system.options.Flags, flags)...)
 	if err != nil {
@@ -123,8 +123,8 @@ func (r *Replica) Ready(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// Residence is resident memory, in bytes.
-type Residence struct {
+// residence is resident memory, in bytes.
+type residence struct {
 	Resident int64
 	// Own is the memory that no other process shares and that the kernel cannot take back.
 	Own int64
@@ -133,8 +133,8 @@ type Residence struct {
 }
 
 // Memory returns the resident memory of the process.
-func (r *Replica) Memory() (Residence, error) {
-	var m Residence
+func (r *Replica) Memory() (residence, error) {
+	var m residence
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID))
 	if err != nil {
 		return m, fmt.Errorf("read memory of %s: %w", r.Name, err)

@@ -92,7 +92,7 @@ func (s *System) start(ctx context.Context) error {
 	}
 	if s.options.Program == "" {
 		var err error
-		if s.options.Program, err = Build(ctx, s.Dir, false); err != nil {
+		if s.options.Program, err = Build(ctx, s.Dir); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (s *System) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	s.Project, err = s.NewProject(ctx, "first")
+	s.Project, err = s.newProject(ctx, "first")
 	return err
 }
 
