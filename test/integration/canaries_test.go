@@ -48,7 +48,8 @@ func (t *sharedTexts) addText(text string) {
 }
 
 var (
-	// printed is all output of the processes of the suite, at the level debug.
+	// printed is all output of the processes of the suite, at the level debug, with their metrics and problems at the end, and the Events
+	// and statuses of the projects.
 	printed sharedTexts
 	// canaries are secrets, codes and texts that must not occur in it.
 	canaries sharedTexts
@@ -62,16 +63,18 @@ var _ = SynchronizedAfterSuite(func() {
 	all := strings.Join(printed.list(), "")
 	for _, canary := range canaries.list() {
 		if strings.Contains(all, canary) {
-			Fail("a log contains a canary: " + canary)
+			Fail("a log, metric, problem, Event or status contains a canary: " + canary)
 		}
 	}
-	Expect(numbers.FindString(all)).To(BeEmpty(), "a log contains a phone number")
+	Expect(numbers.FindString(all)).To(BeEmpty(), "a log, metric, problem, Event or status contains a phone number")
 	shareFact("printed", all != "")
 	shareFact("serving", strings.Contains(all, `"msg":"serving"`))
+	shareFact("metrics", strings.Contains(all, "# TYPE phoneproof_"))
 	shareFact("canaries", len(canaries.list()) > 0)
 }, func() {
 	if anyProcessHas("printed") { // unless none of the specs that ran starts a process
 		Expect(anyProcessHas("serving")).To(BeTrue(), "the log of a server was checked")
+		Expect(anyProcessHas("metrics")).To(BeTrue(), "the metrics of a process were checked")
 		Expect(anyProcessHas("canaries")).To(BeTrue(), "there were canaries")
 	}
 })

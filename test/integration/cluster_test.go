@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,7 +78,22 @@ func newShopIn(ctx context.Context, c *cluster) *shop {
 	s.writeSecret("access-token", "EAAG0123456789")
 	s.writeSecret("app-secret", "0123456789abcdef0123456789abcdef")
 	Expect(s.admin.Create(ctx, s.newProject())).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { c.printStatus(ctx, s.namespace) }, NodeTimeout(time.Minute))
 	return s
+}
+
+// printStatus adds the Events of a namespace and the status of its project to what is printed. A cluster of the spec's own may be gone.
+func (c *cluster) printStatus(ctx context.Context, namespace string) {
+	project := &verifyv1.VerificationProject{}
+	err := client.IgnoreNotFound(c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop"}, project))
+	events, listErr := c.clients.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err = errors.Join(err, listErr); err != nil {
+		Expect(c).NotTo(BeIdenticalTo(sharedCluster), "%v", err)
+		return
+	}
+	public, err := json.Marshal([]any{project.Status, events.Items})
+	Expect(err).NotTo(HaveOccurred())
+	printed.add(string(public))
 }
 
 // writeSecret writes the file of a secret, like a kubelet. Its value becomes a canary.
