@@ -123,8 +123,8 @@ func (r *Replica) Ready(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// residence is resident memory, in bytes.
-type residence struct {
+// Residence is resident memory, in bytes.
+type Residence struct {
 	Resident int64
 	// Own is the memory that no other process shares and that the kernel cannot take back.
 	Own int64
@@ -133,8 +133,8 @@ type residence struct {
 }
 
 // Memory returns the resident memory of the process.
-func (r *Replica) Memory() (residence, error) {
-	var m residence
+func (r *Replica) Memory() (Residence, error) {
+	var m Residence
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID))
 	if err != nil {
 		return m, fmt.Errorf("read memory of %s: %w", r.Name, err)
