@@ -1,7 +1,9 @@
 package adversary
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -57,7 +59,6 @@ func (s *scene) relay(prepare func(attacker *person) string) (attacker *person, 
 	victim.obey(codes, offer)
 	scanner.scan(codes.ReturnLink)
 	attacker.claim(s.idOf(number))
-	attacker.expectNothing(codes)
 	scanner.expectNothing(codes)
 	attacker.expectNotVerified(number)
 	attacker.hear(codes, number)
@@ -99,9 +100,10 @@ func (p *person) claim(request string) {
 	}
 }
 
-// hear ends an attack: the digits are read out to the attacker, which stops at no level.
+// hear ends an attack, which brought no codes: the digits are read out to the attacker, which stops at no level.
 func (p *person) hear(codes simphone.Codes, number string) {
 	p.t.Helper()
+	p.expectNothing(codes)
 	got, err := p.enterDigits(codes.Digits)
 	p.Expect(err).NotTo(HaveOccurred())
 	p.Expect(got.body).To(ContainSubstring("Verified: " + number))
@@ -135,14 +137,25 @@ func (s *scene) idOf(number string) string {
 
 // relayOpenedPage has the attacker hold the page open, with its cookie and its stream of events, which ends with the request.
 func (s *scene) relayOpenedPage() {
-	var following sync.WaitGroup
-	defer following.Wait()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	var stream *http.Response
+	first := make([]byte, 1)
 	attacker, codes := s.relay(func(a *person) string {
 		a.openMessenger(a.page)
-		following.Go(func() { _, _ = a.send(http.MethodGet, a.page+"/events", nil) }) // what it brought is looked at below
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.page+"/events", nil)
+		s.Expect(err).NotTo(HaveOccurred())
+		stream, err = (&http.Client{Jar: a.client.Jar, Transport: a.world}).Do(request) //nolint:bodyclose // closed by the context
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(stream.StatusCode).To(Equal(http.StatusOK))
+		s.Expect(io.ReadFull(stream.Body, first)).To(Equal(1), "it is open before the number is proven")
 		return a.page
 	})
-	following.Wait()
+	time.AfterFunc(patience, cancel)
+	rest, err := io.ReadAll(stream.Body)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(string(rest)).To(ContainSubstring("data: verified\n"), "it was open to the end")
+	attacker.seen = append(attacker.seen, response{header: fmt.Sprint(stream.Header), body: string(first) + string(rest)})
 	attacker.expectNothing(codes)
 }
 
@@ -171,65 +184,72 @@ func (s *scene) race() {
 	second.expectNotVerified(number)
 	others, _ := s.prove(victim, number, second.page)
 	s.Expect(others).NotTo(HaveField("Digits", codes.Digits))
-	second.expectRefused(codes.Digits)
-	first.expectRefused(others.Digits)
+	second.expectRefused(codes.Digits, wrongDigits)
+	first.expectRefused(others.Digits, wrongDigits)
 	first.expectNotVerified(number)
+	second.expectNothing(others)
 	first.hear(codes, number)
 	s.Expect(second.isVerified()).To(BeFalse())
 }
 
-// expectRefused expects digits to be wrong in the shop.
-func (p *person) expectRefused(digits string) {
+// What the shop says of digits.
+const (
+	wrongDigits = "These are not the digits from the chat."
+	tooLate     = "This has ended. Begin again."
+)
+
+// expectRefused expects the shop to refuse a code and to say why.
+func (p *person) expectRefused(code, why string) {
 	p.t.Helper()
-	got, err := p.enterDigits(digits)
+	got, err := p.enterDigits(code)
 	p.Expect(err).NotTo(HaveOccurred())
 	p.Expect(got.status).To(Equal(http.StatusUnprocessableEntity), got.body)
+	p.Expect(got.body).To(ContainSubstring(why))
 }
 
-// stealCodes uses the codes of an honest user before and after that user does, in all ways: for that request and for the attacker's.
+// stealCodes uses the codes of an honest user before and after that user does, for that request and, four times, for the attacker's,
+// which is proven, too.
 func (s *scene) stealCodes() {
 	number := s.newNumber()
 	honest := s.newStarted(number)
 	own := s.idOf(number)
 	codes, _ := s.prove(honest, number, honest.page)
 	attacker := s.newStarted(number)
-	attacker.openMessenger(attacker.page)
+	others, _ := s.prove(honest, number, attacker.openMessenger(attacker.page))
 	for _, used := range []bool{false, true} {
 		if used {
 			s.Expect(honest.open(codes.ReturnLink).body).To(ContainSubstring("Verified: " + number))
 		}
 		s.Expect(attacker.open(codes.ReturnLink).url.String()).To(Equal(chatPage(codes)), "another browser is not led on")
-		attacker.open(attacker.page + "/return?code=" + returnCode(codes))
-		for _, r := range s.readStored(number) {
-			attacker.open(shopURL + "/return?requestId=" + r.Name + "&status=PENDING&code=" + returnCode(codes))
-		}
+		s.Expect(attacker.open(attacker.page + "/return?code=" + returnCode(codes)).url.String()).To(Equal(attacker.page))
+		attacker.open(shopURL + "/return?requestId=" + own + "&status=PENDING&code=" + returnCode(codes))
 		if !used {
 			s.Expect(attacker.enterOnPage(chatPage(codes), codes.Digits).url.String()).To(Equal(shopURL+"/me"), "a session that did not begin it")
+			s.Expect(attacker.enterOnPage(attacker.page, codes.Digits).body).To(ContainSubstring("These digits are wrong."))
 		}
-		for _, entered := range []string{codes.Digits, returnCode(codes)} {
-			attacker.expectRefused(entered)
-			attacker.mustSend(http.MethodPost, attacker.page+"/confirm", url.Values{"code": {entered}})
-		}
-		s.Expect(attacker.isVerified()).To(BeFalse())
+		attacker.expectRefused(codes.Digits, wrongDigits)
 	}
+	attacker.expectRefused(returnCode(codes), wrongDigits)
+	for _, code := range []string{codes.Digits, returnCode(codes)} {
+		var refused struct{ Error struct{ Code string } }
+		s.callAPI("confirm", map[string]string{"requestId": own, "code": code}, http.StatusConflict, &refused)
+		s.Expect(refused.Error.Code).To(Equal("already_confirmed"))
+	}
+	s.Expect(attacker.isVerified()).To(BeFalse())
 	s.Expect(honest.isVerified()).To(BeTrue())
-	for _, r := range s.readStored(number) {
-		if r.Name == own {
-			s.Expect(r.Status.Phase).To(Equal(verifyv1.PhaseVerified))
-		} else {
-			s.Expect(r.Status.Phase).NotTo(Equal(verifyv1.PhaseVerified))
-		}
-	}
+	s.Expect(s.phasesOf(number)).To(ConsistOf(verifyv1.PhaseVerified, verifyv1.PhasePending))
+	attacker.hear(others, number)
 }
 
 // guesses are entered at once, half of them on the page and half in the shop, which are served by different replicas.
 const guesses = 12
 
-// guess enters wrong digits until no more are taken, and then the right ones.
+// guess enters wrong digits until no more are taken, and then the right ones. Those of the next request verify.
 func (s *scene) guess() {
 	number := s.newNumber()
 	attacker := s.newStarted(number)
-	codes, _ := s.prove(s.newPerson(), number, attacker.page)
+	victim := s.newPerson()
+	codes, _ := s.prove(victim, number, attacker.page)
 	attacker.awaitForm(attacker.page)
 	right, err := strconv.Atoi(codes.Digits)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -245,20 +265,25 @@ func (s *scene) guess() {
 	wrong := 0
 	for n, got := range answers {
 		s.Expect(errs[n]).NotTo(HaveOccurred())
-		if strings.Contains(got.body, "These are not the digits from the chat.") || n%2 == 1 && got.status == http.StatusUnprocessableEntity {
+		if strings.Contains(got.body, wrongDigits) || n%2 == 1 && got.status == http.StatusUnprocessableEntity {
 			wrong++
 		}
 	}
 	s.Expect(wrong).To(And(BeNumerically(">", 0), BeNumerically("<=", verification.MaxConfirmTries)))
 	for range guesses { // some were refused because others were being compared
-		attacker.expectRefused(fmt.Sprintf("%06d", (right+1)%1_000_000))
+		_, err := attacker.enterDigits(fmt.Sprintf("%06d", (right+1)%1_000_000))
+		s.Expect(err).NotTo(HaveOccurred())
 	}
-	attacker.expectRefused(codes.Digits)
+	attacker.expectRefused(codes.Digits, tooLate)
 	attacker.mustSend(http.MethodPost, attacker.page+"/confirm", url.Values{"code": {codes.Digits}})
 	attacker.open(shopURL + "/return?requestId=" + s.idOf(number) + "&status=PENDING&code=" + returnCode(codes))
 	attacker.expectNotVerified(number)
 	s.Expect(s.readStored(number)).To(HaveExactElements(And(
 		HaveField("Status.Phase", verifyv1.PhaseExpired), HaveField("Status.WrongCodes", BeEquivalentTo(verification.MaxConfirmTries)))))
+	attacker.expectNothing(codes)
+	next := s.newStarted(number)
+	codes, _ = s.prove(victim, number, next.page)
+	next.hear(codes, number)
 }
 
 // bomb goes on with a number whose owner answered Not me.
@@ -268,9 +293,12 @@ func (s *scene) bomb() {
 	codes, chat := s.prove(s.newPerson(), number, attacker.page)
 	s.callPhone("/"+number+"/tap", map[string]string{"chat": chat, "title": "Not me", "wait": "20s"}, http.StatusAccepted, nil)
 	s.Eventually(func() []verifyv1.Phase { return s.phasesOf(number) }).WithTimeout(patience).Should(HaveExactElements(verifyv1.PhaseExpired))
-	attacker.expectRefused(codes.Digits)
-	attacker.expectNotVerified(number)
+	attacker.expectRefused(codes.Digits, tooLate)
 	// The project has no other limit that refuses. A replica may hear of the answer a moment later.
 	s.Eventually(func() bool { return s.newPerson().begin(number) }).WithTimeout(patience).WithPolling(pageEvery).Should(BeFalse())
+	begun := len(s.phasesOf(number))
+	s.callAPI("init", map[string]string{"phoneNumber": number}, http.StatusTooManyRequests, nil)
+	s.Expect(s.phasesOf(number)).To(HaveLen(begun))
 	attacker.expectNotVerified(number)
+	attacker.expectNothing(codes)
 }

@@ -254,20 +254,27 @@ func chatPage(codes simphone.Codes) string {
 // callPhone calls the simulator as the phone of a number, or to add a phone.
 func (s *scene) callPhone(path string, body any, want int, into any) {
 	s.t.Helper()
-	method, content := http.MethodGet, []byte(nil)
-	if body != nil {
-		var err error
-		method = http.MethodPost
-		content, err = json.Marshal(body)
-		s.Expect(err).NotTo(HaveOccurred())
-	}
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.simulator+"/sim/users"+path, bytes.NewReader(content))
+	s.call(s.simulator+"/sim/users"+path, body, want, into)
+}
+
+// callAPI calls PhoneProof as the website does.
+func (s *scene) callAPI(operation string, body any, want int, into any) {
+	s.t.Helper()
+	s.call("http://"+s.first.API+"/api/verify/"+operation, body, want, into)
+}
+
+func (s *scene) call(address string, body any, want int, into any) {
+	s.t.Helper()
+	content, err := json.Marshal(body)
 	s.Expect(err).NotTo(HaveOccurred())
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, address, bytes.NewReader(content))
+	s.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+s.system.Key)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
 	s.Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
-	s.Expect(answer.StatusCode).To(Equal(want), path)
+	s.Expect(answer.StatusCode).To(Equal(want), address)
 	if into != nil {
 		s.Expect(json.NewDecoder(answer.Body).Decode(into)).To(Succeed())
 	}
