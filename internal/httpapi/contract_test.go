@@ -95,7 +95,7 @@ func checkContract(t testing.TB, r request, a answer) {
 	t.Helper()
 	header := a.header.Clone()
 	header.Del("Date")
-	header.Del("X-Request-Id")
+	header.Del("X-Request-ID")
 	exchange := fmt.Sprint(r.method, r.target, r.body, r.header, r.invalid, r.unlisted, a.status, string(a.body), header)
 	if _, known := fitting.Load(exchange); known {
 		return

@@ -122,7 +122,8 @@ func (r *run) arguments(dir string) []string {
 	if r.suite.Specs == "" {
 		return append(args, "-run="+r.test, r.suite.Package)
 	}
-	return append(args, "-run=^"+r.suite.Specs+"$", r.suite.Package, "-ginkgo.v", "-ginkgo.fail-fast", "-ginkgo.no-color", "-ginkgo.focus="+r.test)
+	return append(args, "-run=^"+r.suite.Specs+"$", r.suite.Package,
+		"-ginkgo.v", "-ginkgo.fail-fast", "-ginkgo.no-color", "-ginkgo.focus="+r.test)
 }
 
 var (
