@@ -88,4 +88,20 @@ var sessionMutants = []Mutant{
 		Symbol: "settings.(*Settings).SessionMessage", Old: "s.Page.AllowsReturn(r.ReturnURL)", New: "r.ReturnURL != \"\"",
 		Suite: "settings", Test: "TestSessionMessage",
 	},
+	{
+		Name: "attack-page-verifies", Promise: "docs/security.md#what-holds-at-which-level: the messenger link",
+		Symbol: "verification.(*Service).CheckSessionCode", Old: "err := r.CheckSessionCode(", New: "err := r.ConfirmSession(",
+		Suite: "adversary", Test: "TestAttacks/relayed_link",
+	},
+	{
+		Name:    "attack-return-link-in-any-browser",
+		Promise: "docs/security.md#what-holds-at-which-level: the return link, opened in another browser",
+		Symbol:  "page.(*Handler).serveReturn", Old: "len(v.marks) == 0 || ", New: "",
+		Suite: "adversary", Test: "TestAttacks/stolen_codes",
+	},
+	{
+		Name: "attack-sixth-try", Promise: "docs/security.md#what-holds-at-which-level: five tries in all for a request",
+		Symbol: "verification.(*Request).countWrongCode", Old: ">= MaxConfirmTries", New: "> MaxConfirmTries",
+		Suite: "adversary", Test: "TestAttacks/guess",
+	},
 }

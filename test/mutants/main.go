@@ -73,7 +73,7 @@ func (c *campaign) plant(ctx context.Context, mutants []Mutant) ([]*run, error) 
 	}
 	tests := map[string]string{}
 	for _, m := range mutants {
-		tests[m.Suite] += "|(?:" + m.Test + ")"
+		tests[m.Suite] += "|" + m.Test
 	}
 	baselines := map[string]*run{}
 	for name, test := range tests {

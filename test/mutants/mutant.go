@@ -61,6 +61,7 @@ var suites = map[string]Suite{
 	"requests":     {Package: "./controllers/request"},
 	"callbacks":    {Package: "./controllers/callback"},
 	"server":       {Package: "./internal/server"},
+	"adversary":    {Package: "./test/adversary", Limit: 4 * time.Minute},
 	// Few faults: the mutants are noticed without them, and faults may explain deviations.
 	"chaos": {
 		Package: "./test/chaos", Limit: 5 * time.Minute,
