@@ -22,7 +22,7 @@ hack/upgrade-base.sh build "linux/$(go env GOHOSTARCH)"
 hack/cluster.sh load bin/base/image.tar
 # Before a spec has to wait for that.
 with_progress 'e2e: compiling Helm 4' go tool -modfile=hack/tools/helm/go.mod helm.sh/helm/v4/cmd/helm version --short
-echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about seven minutes" >&2
+echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about eight minutes" >&2
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
 with_progress 'e2e: the specs' go tool -modfile=hack/tools/test/go.mod gotestsum --format=standard-verbose --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
