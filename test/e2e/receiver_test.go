@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -63,10 +62,13 @@ func (s *shop) openReceiver(ctx context.Context) *rotatingReceiver {
 // ServeHTTP takes an event if its signatures hold.
 func (r *rotatingReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // the sender ended in between: nothing was received
+	}
 	var event struct {
 		RequestID string `json:"requestId"`
 	}
-	err = errors.Join(err, json.Unmarshal(body, &event))
+	err = json.Unmarshal(body, &event)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var by []string
