@@ -111,8 +111,8 @@ func (w *runningSimulator) readLedger() []any {
 	return w.call(http.StatusOK, http.MethodGet, "/sim/sent", "")["messages"].([]any)
 }
 
-// failures returns the codes of the messages that could not be delivered, in their order; 0 for one that could.
-func (w *runningSimulator) failures() []any {
+// listFailures returns the codes of the messages that could not be delivered, in their order; 0 for one that could.
+func (w *runningSimulator) listFailures() []any {
 	w.t.Helper()
 	codes := []any{}
 	for _, m := range w.readLedger() {
@@ -131,7 +131,7 @@ func TestWindow_opensForWhoWrote(t *testing.T) {
 	for _, to := range []string{"+" + adaNumber, "+" + noaNumber, noa, "+4915100000000", "DE.123"} {
 		w.sendMessage(http.StatusOK, newText(to))
 	}
-	w.Expect(w.failures()).To(HaveExactElements(131047.0, 131047.0, 131047.0, 131026.0, 131026.0), "no user wrote, so no user is written to")
+	w.Expect(w.listFailures()).To(HaveExactElements(131047.0, 131047.0, 131047.0, 131026.0, 131026.0), "no user wrote, so no user is written to")
 
 	w.call(http.StatusOK, http.MethodPost, "/sim/users/1/open", `{"link": "`+waLink+`"}`)
 	w.sendMessage(http.StatusOK, newText(adaNumber)) // a link that was opened is no message
@@ -141,7 +141,7 @@ func TestWindow_opensForWhoWrote(t *testing.T) {
 	w.Expect(w.sendMessage(http.StatusOK, newText(w.userID("1")))).
 		To(HaveKeyWithValue("contacts", ConsistOf(Equal(map[string]any{"input": w.userID("1"), "user_id": w.userID("1")}))))
 	w.sendMessage(http.StatusOK, newText("+"+noaNumber)) // the window of Ada is not Noa's
-	w.Expect(w.failures()[5:]).To(HaveExactElements(131047.0, 0.0, 0.0, 131047.0))
+	w.Expect(w.listFailures()[5:]).To(HaveExactElements(131047.0, 0.0, 0.0, 131047.0))
 
 	w.writeAs("4")
 	w.sendMessage(http.StatusOK, newText(noa))
@@ -161,7 +161,7 @@ func TestWindow_closesAfterADay(t *testing.T) {
 	w.sendMessage(http.StatusOK, newText(adaNumber))
 	w.writeAs("1")
 	w.sendMessage(http.StatusOK, newText(adaNumber))
-	w.Expect(w.failures()).To(HaveExactElements(0.0, 131047.0, 0.0))
+	w.Expect(w.listFailures()).To(HaveExactElements(0.0, 131047.0, 0.0))
 }
 
 func TestSend_failuresAreStatuses(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSend_failsWithTheCodeOfTheAccount(t *testing.T) {
 	w.sendMessage(http.StatusOK, newText(adaNumber))
 	w.changeAccount(`{"failWith": 0}`)
 	w.sendMessage(http.StatusOK, newText(adaNumber))
-	w.Expect(w.failures()).To(HaveExactElements(131030.0, 131030.0, 0.0), "what is left out stays")
+	w.Expect(w.listFailures()).To(HaveExactElements(131030.0, 131030.0, 0.0), "what is left out stays")
 }
 
 func TestSend_failedStatusesHaveMetasShape(t *testing.T) {

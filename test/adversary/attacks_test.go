@@ -27,14 +27,14 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	w := startWorld(t)
 	for title, play := range map[string]func(*scene){
-		"relayed link":  func(s *scene) { s.relay(func(a *person) string { return a.openMessenger(a.page) }) },
-		"unopened page": func(s *scene) { s.relay(func(a *person) string { return a.page }) },
+		"relayed link":  func(s *scene) { s.relayOffer(func(a *person) string { return a.openMessenger(a.page) }) },
+		"unopened page": func(s *scene) { s.relayOffer(func(a *person) string { return a.page }) },
 		"opened page":   (*scene).relayOpenedPage,
 		"QR on a wall":  (*scene).showQR,
-		"race":          (*scene).race,
+		"race":          (*scene).raceRequests,
 		"stolen codes":  (*scene).stealCodes,
-		"guess":         (*scene).guess,
-		"bombing":       (*scene).bomb,
+		"guess":         (*scene).guessDigits,
+		"bombing":       (*scene).bombNumber,
 	} {
 		for _, method := range []string{byWhatsApp, byTelegram} {
 			t.Run(title+" by "+method, func(t *testing.T) {
@@ -45,28 +45,28 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// relay passes on what prepare returns to the owner of a number, who obeys it, while previews look through all links.
-func (s *scene) relay(prepare func(attacker *person) string) (attacker *person, codes simphone.Codes) {
+// relayOffer passes on what prepare returns to the owner of a number, who obeys it, while previews look through all links.
+func (s *scene) relayOffer(prepare func(attacker *person) string) (attacker *person, codes simphone.Codes) {
 	number := s.newNumber()
 	attacker = s.newStarted(number)
 	offer := prepare(attacker)
 	victim, scanner := s.newPerson(), s.newScanner()
 	if !messengerLink.MatchString(offer) {
-		scanner.scan(offer)
+		scanner.scanLinks(offer)
 	}
-	codes, _ = s.prove(victim, number, offer)
-	scanner.scan(codes.ReturnLink)
-	victim.obey(codes, offer)
-	scanner.scan(codes.ReturnLink)
-	attacker.claim(s.idOf(number))
+	codes, _ = s.proveNumber(victim, number, offer)
+	scanner.scanLinks(codes.ReturnLink)
+	victim.followOffers(codes, offer)
+	scanner.scanLinks(codes.ReturnLink)
+	attacker.claimVerified(s.idOf(number))
 	scanner.expectNothing(codes)
 	attacker.expectNotVerified(number)
-	attacker.hear(codes, number)
+	attacker.enterHeardDigits(codes, number)
 	return attacker, codes
 }
 
-// scan opens an address, and the page there, without cookies and by the methods that change nothing.
-func (p *person) scan(address string) {
+// scanLinks opens an address, and the page there, without cookies and by the methods that change nothing.
+func (p *person) scanLinks(address string) {
 	p.t.Helper()
 	page, _, _ := strings.Cut(address, "/return?")
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
@@ -75,8 +75,8 @@ func (p *person) scan(address string) {
 	}
 }
 
-// obey does all that pages and chat offer, in the browser of the owner of the number, who has no session in the shop.
-func (p *person) obey(codes simphone.Codes, offer string) {
+// followOffers does all that pages and chat offer, in the browser of the owner of the number, who has no session in the shop.
+func (p *person) followOffers(codes simphone.Codes, offer string) {
 	p.t.Helper()
 	p.open(codes.ReturnLink)
 	pages := []string{chatPage(codes)}
@@ -92,16 +92,16 @@ func (p *person) obey(codes simphone.Codes, offer string) {
 	p.Expect(p.isVerified()).To(BeFalse())
 }
 
-// claim opens the shop's return address as if a page had led there.
-func (p *person) claim(request string) {
+// claimVerified opens the shop's return address as if a page had led there.
+func (p *person) claimVerified(request string) {
 	p.t.Helper()
 	for _, query := range []string{"status=VERIFIED", "status=VERIFIED&code=", "status=PENDING&code=AAAAAAAAAAAAAAAAAAAAAA"} {
 		p.open(shopURL + "/return?requestId=" + request + "&" + query)
 	}
 }
 
-// hear ends an attack, which brought no codes: the digits are read out to the attacker, which stops at no level.
-func (p *person) hear(codes simphone.Codes, number string) {
+// enterHeardDigits ends an attack, which brought no codes: the digits are read out to the attacker, which stops at no level.
+func (p *person) enterHeardDigits(codes simphone.Codes, number string) {
 	p.t.Helper()
 	p.expectNothing(codes)
 	got, err := p.enterDigits(codes.Digits)
@@ -141,7 +141,7 @@ func (s *scene) relayOpenedPage() {
 	defer cancel()
 	var stream *http.Response
 	first := make([]byte, 1)
-	attacker, codes := s.relay(func(a *person) string {
+	attacker, codes := s.relayOffer(func(a *person) string {
 		a.openMessenger(a.page)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.page+"/events", nil)
 		s.Expect(err).NotTo(HaveOccurred())
@@ -161,7 +161,7 @@ func (s *scene) relayOpenedPage() {
 
 // showQR shows the picture of the page to a bystander, too, whose number no one claimed.
 func (s *scene) showQR() {
-	s.relay(func(a *person) string {
+	s.relayOffer(func(a *person) string {
 		content := a.readQR()
 		link := content
 		if !messengerLink.MatchString(content) {
@@ -172,23 +172,23 @@ func (s *scene) showQR() {
 	})
 }
 
-// race begins two requests for one number, of which the owner first proves one, and then the other.
-func (s *scene) race() {
+// raceRequests begins two requests for one number, of which the owner first proves one, and then the other.
+func (s *scene) raceRequests() {
 	number := s.newNumber()
 	first, second, victim := s.newStarted(number), s.newStarted(number), s.newPerson()
-	codes, _ := s.prove(victim, number, first.page)
+	codes, _ := s.proveNumber(victim, number, first.page)
 	got, err := second.enterDigits(codes.Digits)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(got.body).To(ContainSubstring("Send the message from your phone first."))
-	victim.obey(codes, first.page)
+	victim.followOffers(codes, first.page)
 	second.expectNotVerified(number)
-	others, _ := s.prove(victim, number, second.page)
+	others, _ := s.proveNumber(victim, number, second.page)
 	s.Expect(others).NotTo(HaveField("Digits", codes.Digits))
 	second.expectRefused(codes.Digits, wrongDigits)
 	first.expectRefused(others.Digits, wrongDigits)
 	first.expectNotVerified(number)
 	second.expectNothing(others)
-	first.hear(codes, number)
+	first.enterHeardDigits(codes, number)
 	s.Expect(second.isVerified()).To(BeFalse())
 }
 
@@ -213,9 +213,9 @@ func (s *scene) stealCodes() {
 	number := s.newNumber()
 	honest := s.newStarted(number)
 	own := s.idOf(number)
-	codes, _ := s.prove(honest, number, honest.page)
+	codes, _ := s.proveNumber(honest, number, honest.page)
 	attacker := s.newStarted(number)
-	others, _ := s.prove(honest, number, attacker.openMessenger(attacker.page))
+	others, _ := s.proveNumber(honest, number, attacker.openMessenger(attacker.page))
 	for _, used := range []bool{false, true} {
 		if used {
 			s.Expect(honest.open(codes.ReturnLink).body).To(ContainSubstring("Verified: " + number))
@@ -238,18 +238,18 @@ func (s *scene) stealCodes() {
 	s.Expect(attacker.isVerified()).To(BeFalse())
 	s.Expect(honest.isVerified()).To(BeTrue())
 	s.Expect(s.phasesOf(number)).To(ConsistOf(verifyv1.PhaseVerified, verifyv1.PhasePending))
-	attacker.hear(others, number)
+	attacker.enterHeardDigits(others, number)
 }
 
 // guesses are entered at once, half of them on the page and half in the shop, which are served by different replicas.
 const guesses = 12
 
-// guess enters wrong digits until no more are taken, and then the right ones. Those of the next request verify.
-func (s *scene) guess() {
+// guessDigits enters wrong digits until no more are taken, and then the right ones. Those of the next request verify.
+func (s *scene) guessDigits() {
 	number := s.newNumber()
 	attacker := s.newStarted(number)
 	victim := s.newPerson()
-	codes, _ := s.prove(victim, number, attacker.page)
+	codes, _ := s.proveNumber(victim, number, attacker.page)
 	attacker.awaitForm(attacker.page)
 	right, err := strconv.Atoi(codes.Digits)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -258,7 +258,7 @@ func (s *scene) guess() {
 	for n := range guesses {
 		running.Go(func() {
 			address := []string{shopURL + "/digits", attacker.page + "/confirm"}[n%2]
-			answers[n], errs[n] = attacker.send(http.MethodPost, address, url.Values{"code": {fmt.Sprintf("%06d", (right+1+n)%1_000_000)}})
+			answers[n], errs[n] = attacker.sendForm(http.MethodPost, address, url.Values{"code": {fmt.Sprintf("%06d", (right+1+n)%1_000_000)}})
 		})
 	}
 	running.Wait()
@@ -282,20 +282,20 @@ func (s *scene) guess() {
 		HaveField("Status.Phase", verifyv1.PhaseExpired), HaveField("Status.WrongCodes", BeEquivalentTo(verification.MaxConfirmTries)))))
 	attacker.expectNothing(codes)
 	next := s.newStarted(number)
-	codes, _ = s.prove(victim, number, next.page)
-	next.hear(codes, number)
+	codes, _ = s.proveNumber(victim, number, next.page)
+	next.enterHeardDigits(codes, number)
 }
 
-// bomb goes on with a number whose owner answered Not me.
-func (s *scene) bomb() {
+// bombNumber goes on with a number whose owner answered Not me.
+func (s *scene) bombNumber() {
 	number := s.newNumber()
 	attacker := s.newStarted(number)
-	codes, chat := s.prove(s.newPerson(), number, attacker.page)
+	codes, chat := s.proveNumber(s.newPerson(), number, attacker.page)
 	s.callPhone("/"+number+"/tap", map[string]string{"chat": chat, "title": "Not me", "wait": "20s"}, http.StatusAccepted, nil)
 	s.Eventually(func() []verifyv1.Phase { return s.phasesOf(number) }).WithTimeout(patience).Should(HaveExactElements(verifyv1.PhaseExpired))
 	attacker.expectRefused(codes.Digits, tooLate)
 	// The project has no other limit that refuses. A replica may hear of the answer a moment later.
-	s.Eventually(func() bool { return s.newPerson().begin(number) }).WithTimeout(patience).WithPolling(pageEvery).Should(BeFalse())
+	s.Eventually(func() bool { return s.newPerson().beginRequest(number) }).WithTimeout(patience).WithPolling(pageEvery).Should(BeFalse())
 	begun := len(s.phasesOf(number))
 	s.callAPI("init", map[string]string{"phoneNumber": number}, http.StatusTooManyRequests, nil)
 	s.Expect(s.phasesOf(number)).To(HaveLen(begun))

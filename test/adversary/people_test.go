@@ -106,8 +106,8 @@ func (p *person) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// send sends what the browser would, and returns where that led.
-func (p *person) send(method, address string, form url.Values) (response, error) {
+// sendForm sends what the browser would, and returns where that led.
+func (p *person) sendForm(method, address string, form url.Values) (response, error) {
 	request, err := http.NewRequestWithContext(p.t.Context(), method, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		return response{}, err
@@ -129,7 +129,7 @@ func (p *person) send(method, address string, form url.Values) (response, error)
 
 func (p *person) mustSend(method, address string, form url.Values) response {
 	p.t.Helper()
-	got, err := p.send(method, address, form)
+	got, err := p.sendForm(method, address, form)
 	p.Expect(err).NotTo(HaveOccurred(), "%s %s", method, address)
 	return got
 }
@@ -142,8 +142,8 @@ func (p *person) open(address string) response {
 // pageLink is the link to the page of a request, where the shop shows it.
 var pageLink = regexp.MustCompile(`<a href="(https://[^"]+/v/[^"]+)">`)
 
-// begin begins a request for a number in the shop. It reports whether that was let.
-func (p *person) begin(number string) bool {
+// beginRequest begins a request for a number in the shop. It reports whether that was let.
+func (p *person) beginRequest(number string) bool {
 	p.t.Helper()
 	got := p.mustSend(http.MethodPost, shopURL+"/start", url.Values{"number": {number}})
 	if got.status == http.StatusBadRequest {
@@ -160,7 +160,7 @@ func (p *person) begin(number string) bool {
 func (s *scene) newStarted(number string) *person {
 	s.t.Helper()
 	p := s.newPerson()
-	s.Expect(p.begin(number)).To(BeTrue())
+	s.Expect(p.beginRequest(number)).To(BeTrue())
 	return p
 }
 
@@ -199,7 +199,7 @@ func (p *person) readQR() string {
 
 // enterDigits types digits into the shop's form.
 func (p *person) enterDigits(digits string) (response, error) {
-	return p.send(http.MethodPost, shopURL+"/digits", url.Values{"code": {digits}})
+	return p.sendForm(http.MethodPost, shopURL+"/digits", url.Values{"code": {digits}})
 }
 
 // enterOnPage types digits into the form of a page, as soon as it has one.
@@ -294,8 +294,8 @@ func (s *scene) sendPrepared(number, link string) string {
 	return sent.Chat
 }
 
-// prove has the owner of a number do what an offer asks for, with a browser for pages. It returns what the chat brings, and its id.
-func (s *scene) prove(own *person, number, offer string) (codes simphone.Codes, chat string) {
+// proveNumber has the owner of a number do what an offer asks for, with a browser for pages. It returns what the chat brings, and its id.
+func (s *scene) proveNumber(own *person, number, offer string) (codes simphone.Codes, chat string) {
 	s.t.Helper()
 	if !messengerLink.MatchString(offer) {
 		offer = own.openMessenger(offer)

@@ -91,8 +91,8 @@ func (b *tab) playFlow(d *devProcess, at func(state string)) {
 	b.TabTo(`#init input[name="method"]`)
 	b.PressKey("ArrowDown")
 	b.AwaitFocus(`#init input[value="TELEGRAM"]`)
-	b.enter("#init .main")
-	b.enter("#requests .open")
+	b.pressByKeyboard("#init .main")
+	b.pressByKeyboard("#requests .open")
 	b.AwaitText("#send", Equal("Start"))
 	b.AwaitFocus("#text")
 	at("telegram-drafted")
@@ -100,7 +100,7 @@ func (b *tab) playFlow(d *devProcess, at func(state string)) {
 	b.AwaitText("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
 	b.Press("#messages") // it can be focused, as it can be scrolled
 	at("prompted")
-	b.enter("#share")
+	b.pressByKeyboard("#share")
 	b.AwaitText("#requests .pill", Equal("VERIFIED"))
 	b.AwaitFocus("#text")
 	b.AwaitText("#received .card", ContainSubstring(`"method": "TELEGRAM"`))
@@ -166,14 +166,14 @@ func (b *tab) playQuestion(d *devProcess, at func(state string)) {
 	b.AwaitText("#replies button:first-child", Equal("Confirm"))
 	b.AwaitText("#replies button:last-child", Equal("Not me"))
 	at("question")
-	b.enter("#replies button:last-child")
+	b.pressByKeyboard("#replies button:last-child")
 	b.AwaitText("#messages .bubble.user:last-child", HavePrefix("Not me"))
 	b.AwaitFocus("#text")
 	b.Await(`document.getElementById("replies").checkVisibility()`, BeFalse())
 }
 
-// enter leads the focus to an element and presses the Enter key there.
-func (b *tab) enter(selector string) {
+// pressByKeyboard leads the focus to an element and presses the Enter key there.
+func (b *tab) pressByKeyboard(selector string) {
 	b.t.Helper()
 	b.TabTo(selector)
 	b.PressKey("Enter")

@@ -49,4 +49,4 @@ const (
 	Cap
 )
 
-func (h Harness) has(f Feature) bool { return h.lacks&f == 0 }
+func (h Harness) hasFeature(f Feature) bool { return h.lacks&f == 0 }

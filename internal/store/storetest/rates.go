@@ -196,7 +196,7 @@ func ratesRefused(ctx context.Context, t *trial) {
 		t.expectRefused(ctx, s, t.newForKey("one", "+4915112345670"), both, verification.CodeRateLimited)
 	}
 	for range 4 { // refused for the storage cap, must not count at all
-		if t.harness.has(Cap) {
+		if t.harness.hasFeature(Cap) {
 			t.expectRefused(ctx, s, t.newForKey("two", "+4915112345670"), both, verification.CodeTooManyStored)
 		}
 	}
@@ -284,7 +284,7 @@ func ratesRaced(ctx context.Context, t *trial) {
 			}
 			t.Expect(err).To(haveCode(verification.CodeRateLimited))
 		}
-		if t.harness.has(ExactLimits) {
+		if t.harness.hasFeature(ExactLimits) {
 			t.Expect(admitted).To(Equal(limit))
 		} else {
 			t.Expect(admitted).To(And(BeNumerically(">=", limit), BeNumerically("<=", limit*len(stores))))
