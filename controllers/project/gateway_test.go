@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,11 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
-	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 var _ = Describe("HTTPRoutes that the operator may not read", func() {
@@ -168,12 +164,7 @@ func (b fakeSource) WaitForSync(ctx context.Context) error { return b(ctx) }
 // installGatewayAPI installs HTTPRoutes in the API server until the spec ends.
 func installGatewayAPI(ctx context.Context) client.Object {
 	GinkgoHelper()
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	content, err := os.ReadFile(filepath.Join(root, "test", "controlplane", "testdata", "httproute.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	crd := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal(content, &crd.Object)).To(Succeed())
+	crd := manifest("test/controlplane/testdata/httproute.yaml")
 	Expect(admin.Create(ctx, crd)).To(Succeed())
 	DeferCleanup(removeGatewayAPI, client.Object(crd))
 	Eventually(func(g Gomega) {

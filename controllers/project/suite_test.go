@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -79,12 +78,8 @@ const roles = "charts/phoneproof/files/rbac/"
 // manifest reads an object of the repository.
 func manifest(file string) *unstructured.Unstructured {
 	GinkgoHelper()
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	content, err := os.ReadFile(filepath.Join(root, file))
-	Expect(err).NotTo(HaveOccurred())
 	var u unstructured.Unstructured
-	Expect(yaml.Unmarshal(content, &u.Object)).To(Succeed())
+	Expect(repository.Decode(&u.Object, file)).To(Succeed())
 	return &u
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +20,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -56,13 +53,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	server, err = plane.ServiceAccount("default", "serve")
 	Expect(err).NotTo(HaveOccurred())
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
 	// The smaller of the two roles: conditions are written with either store.
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_postgresql_role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.ClusterRole{}
-	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
+	Expect(repository.Decode(role, repository.Roles, "server_postgresql_role.yaml")).To(Succeed())
 	Expect(admin.Create(ctx, role)).To(Succeed())
 })
 

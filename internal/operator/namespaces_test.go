@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project"
@@ -78,14 +77,10 @@ type tenants struct {
 // newRole returns the roles of the chart as it installs them in a namespace.
 func (c *tenants) newRole(namespace string) []client.Object {
 	c.t.Helper()
-	root, err := repository.Root()
-	c.Expect(err).NotTo(HaveOccurred())
 	var objects []client.Object
 	for _, file := range []string{"role.yaml", "server_kubernetes_role.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
-		c.Expect(err).NotTo(HaveOccurred())
 		role := &rbacv1.Role{}
-		c.Expect(yaml.Unmarshal(content, role)).To(Succeed())
+		c.Expect(repository.Decode(role, repository.Roles, file)).To(Succeed())
 		role.TypeMeta, role.Namespace = metav1.TypeMeta{}, namespace
 		objects = append(objects, role)
 	}

@@ -28,7 +28,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -105,12 +104,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	serverConfig, err = plane.ServiceAccount("default", "serve")
 	Expect(err).NotTo(HaveOccurred())
 
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_kubernetes_role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	granted := &rbacv1.ClusterRole{}
-	Expect(yaml.UnmarshalStrict(manifest, granted)).To(Succeed())
+	Expect(repository.Decode(granted, repository.Roles, "server_kubernetes_role.yaml")).To(Succeed())
 	Expect(granted.Name).To(Equal(serverRole))
 	Expect(admin.Create(ctx, granted)).To(Succeed())
 })

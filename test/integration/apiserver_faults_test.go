@@ -56,7 +56,7 @@ var _ = Describe("An API server that asks for patience", func() {
 		AddReportEntry("while busy", fmt.Sprintf("%d calls in %s, %.1f a second beyond those of clients", calls.Load(), took.Round(time.Millisecond), rate))
 		Expect(rate).To(BeNumerically("<", 10), "no hot loop")
 
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		s.awaitDelivered(ctx, due, 2)
 		s.receiver.byRequest(webhookSecret)
 		Expect(s.readRequest(ctx, pending).Status.Phase).To(Equal(verifyv1.PhasePending))
@@ -101,7 +101,7 @@ var _ = Describe("A leader whose watch lags", func() {
 		Expect(sent).To(Equal(2*len(flying)+len(rescued)), "the interrupted deliveries twice")
 
 		By("letting the lagging replica lead again with its stale cache")
-		other.kill()
+		other.Kill()
 		way.AnswerWith(nil)
 		Eventually(lagging.isLeading).WithContext(ctx).Should(BeTrue())
 		later := s.createVerifiedRequests(ctx, 5)
@@ -135,7 +135,7 @@ var _ = Describe("Two replicas that both hold the lease", func() {
 		s.startProxy().AnswerWith(fakeLease())
 		deceived := s.startOne()
 		Eventually(deceived.isLeading).WithContext(ctx).Should(BeTrue())
-		Eventually(deceived.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(deceived.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		var verified, lapsed []string
 		for next := time.Tick(50 * time.Millisecond); len(s.receiver.deliveries()) <= 100 && ctx.Err() == nil; <-next {
 			verified = append(verified, s.createVerifiedRequests(ctx, 1)...)
@@ -232,7 +232,7 @@ func (s *shop) anyLeads() bool {
 func (s *shop) expectVerified(ctx context.Context, ids []string) {
 	GinkgoHelper()
 	for _, r := range s.replicas {
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		for _, id := range ids {
 			answer := r.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			Expect(answer).To(HaveKeyWithValue("status", "VERIFIED"))

@@ -105,7 +105,7 @@ func (v *survey) countRounds(since time.Time) int {
 	answers := map[asker]int{}
 	for _, a := range v.samples {
 		if a.status != 0 && a.asked.After(since) {
-			answers[asker{a.from.api, a.of}]++
+			answers[asker{a.from.API, a.of}]++
 		}
 	}
 	if len(answers) < v.askers {
@@ -153,7 +153,7 @@ var _ = Describe("A project whose API server goes away", func() {
 		up := time.Now()
 		Expect(plane.StartAPIServer()).To(Succeed())
 		for _, r := range s.replicas {
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+			Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		}
 		AddReportEntry("ready again after", time.Since(up).Round(10*time.Millisecond).String())
 		s.awaitDelivered(ctx, flying, 1)
@@ -162,7 +162,7 @@ var _ = Describe("A project whose API server goes away", func() {
 		samples := survey.stop()
 
 		for _, r := range s.replicas {
-			Expect(r.isRunning()).To(BeTrue(), "no process exits")
+			Expect(r.Running()).To(BeTrue(), "no process exits")
 		}
 		answeredWell(samples, down, up)
 		for _, d := range s.receiver.deliveries() {
@@ -220,7 +220,7 @@ func answeredWell(samples []sample, down, up time.Time) {
 		slowest[a.of] = max(slowest[a.of], a.took)
 		// A refusal that took longer is the store's timeout on a loaded machine; one such check makes a server unready until the next one.
 		if a.of != askReady && (a.status == http.StatusOK || a.took < time.Second) {
-			last[fmt.Sprint(a.of, a.from.api)] = a
+			last[fmt.Sprint(a.of, a.from.API)] = a
 		}
 	}
 	Expect(during).To(HaveLen(len(want)))

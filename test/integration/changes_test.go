@@ -171,12 +171,7 @@ func (r *replica) initStatus(ctx context.Context, key string) int {
 // hasSecretProblem reports whether the replica reports the webhook's secret as unusable.
 func (r *replica) hasSecretProblem(ctx context.Context) bool {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/problems", nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	body := make([]byte, 4096)
-	n, _ := response.Body.Read(body)
-	return strings.Contains(string(body[:n]), "spec.webhook.secretRef")
+	status, _, page := sendRequest(ctx, http.MethodGet, "http://"+r.Health+"/problems", nil, "")
+	Expect(status).To(Equal(http.StatusOK))
+	return strings.Contains(string(page), "spec.webhook.secretRef")
 }

@@ -50,7 +50,7 @@ var _ = Describe("A machine whose clock is an hour", func() {
 			Eventually(wrong.isLeading).WithContext(ctx).Should(BeTrue(), wrong.output)
 			other := s.startOne()
 			for _, r := range s.replicas {
-				Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+				Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 			}
 			Expect(wrong.readMetric(ctx, "phoneproof_clock_offset_seconds", nil)).To(BeNumerically("~", -offset.Seconds(), 5))
 			Expect(other.readMetric(ctx, "phoneproof_clock_offset_seconds", nil)).To(BeZero())

@@ -16,9 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,8 +50,11 @@ type shop struct {
 // leaseFlags make leases short, to keep tests of their loss short, and yet longer than the pauses of a loaded machine.
 var leaseFlags = []string{"--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms"}
 
-// webhookSecret signs the events of shops.
-const webhookSecret = "a webhook secret of enough length"
+// The secrets of shops, of which the first signs their events, and the second Meta's messages.
+const (
+	webhookSecret = "a webhook secret of enough length"
+	appSecret     = "0123456789abcdef0123456789abcdef"
+)
 
 // newShop creates a project and its prerequisites, and starts only its receiver.
 func newShop(ctx context.Context) *shop {
@@ -70,13 +71,7 @@ func newShopIn(ctx context.Context, c *cluster) *shop {
 	_, err := s.clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	s.grantAccess(ctx)
-	key, err := settings.NewAPIKey(rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	s.key = key
-	s.writeSecret("api-key", key)
-	s.writeSecret("webhook", webhookSecret)
-	s.writeSecret("access-token", "EAAG0123456789")
-	s.writeSecret("app-secret", "0123456789abcdef0123456789abcdef")
+	s.writeSecrets()
 	Expect(s.admin.Create(ctx, s.newProject())).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { c.printStatus(ctx, s.namespace) }, NodeTimeout(time.Minute))
 	return s
@@ -96,6 +91,18 @@ func (c *cluster) printStatus(ctx context.Context, namespace string) {
 	printed.add(string(public))
 }
 
+// writeSecrets writes the secrets of every shop, with an API key of its own.
+func (s *shop) writeSecrets() {
+	GinkgoHelper()
+	var err error
+	s.key, err = settings.NewAPIKey(rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	s.writeSecret("api-key", s.key)
+	s.writeSecret("webhook", webhookSecret)
+	s.writeSecret("access-token", "EAAG0123456789")
+	s.writeSecret("app-secret", appSecret)
+}
+
 // writeSecret writes the file of a secret, like a kubelet. Its value becomes a canary.
 func (s *shop) writeSecret(key, value string) {
 	GinkgoHelper()
@@ -106,29 +113,25 @@ func (s *shop) writeSecret(key, value string) {
 // grantAccess lets the ServiceAccount serve in the namespace, with a token of its own.
 func (s *shop) grantAccess(ctx context.Context) {
 	GinkgoHelper()
-	const name = "serve"
-	_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = s.clients.RbacV1().RoleBindings(s.namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: kubernetesRole},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: name}},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	token, err := s.clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	s.token = token.Status.Token
+	s.bindRole(ctx, s.createAccount(ctx, "serve"), "ClusterRole", kubernetesRole)
+	s.token = s.tokenFor(ctx, "serve")
 	s.writeKubeconfig(s.config.Host)
 }
 
 // writeKubeconfig writes the kubeconfig of replicas that start from now on, with an address of the API server.
 func (s *shop) writeKubeconfig(host string) {
 	GinkgoHelper()
+	s.kubeconfig = s.writeConfig(host, s.token, s.config.CAData)
+}
+
+// writeConfig writes a kubeconfig with a token and returns its path.
+func (s *shop) writeConfig(host, token string, authority []byte) string {
+	GinkgoHelper()
 	config := rest.AnonymousClientConfig(s.config)
-	config.Host, config.BearerToken = host, s.token
-	s.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
+	config.Host, config.BearerToken, config.CAData = host, token, authority
+	file := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(controlplane.WriteKubeconfig(file, config)).To(Succeed())
+	return file
 }
 
 func (s *shop) newProject() *verifyv1.VerificationProject {
@@ -164,7 +167,7 @@ func (s *shop) start(ctx context.Context, n int) {
 		started = append(started, s.startOne())
 	}
 	for _, r := range started {
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 	}
 }
 
@@ -172,8 +175,6 @@ func (s *shop) startOne(flags ...string) *replica {
 	GinkgoHelper()
 	r := startReplica(slices.Concat([]string{
 		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
-		// Replies must not leave the machine.
-		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
 	}, s.lease, flags)...)
 	s.replicas = append(s.replicas, r)
 	return r
@@ -185,7 +186,7 @@ func (s *shop) findLeader(ctx context.Context) *replica {
 	var leader *replica
 	Eventually(func() *replica {
 		for _, r := range s.replicas {
-			if r.isRunning() && r.isLeading() {
+			if r.Running() && r.isLeading() {
 				leader = r
 				return r
 			}

@@ -44,7 +44,7 @@ var _ = Describe("The conditions that serve writes", func() {
 		s.awaitEvents(ctx, verifyv1.ReasonSecretsRead, 1)
 		s.awaitEvents(ctx, verifyv1.ReasonSecretInvalid, 0)
 		for _, r := range s.replicas {
-			Expect(r.isRunning()).To(BeTrue())
+			Expect(r.Running()).To(BeTrue())
 		}
 	}, SpecTimeout(hang))
 
@@ -58,7 +58,7 @@ var _ = Describe("The conditions that serve writes", func() {
 		s.awaitEvents(ctx, verifyv1.ReasonReceiverFailing, 1)
 
 		killed := s.findLeader(ctx)
-		killed.kill()
+		killed.Kill()
 		s.deliverOne(ctx) // before any replica leads: otherwise the leader may send the others, whose third attempt is minutes away
 		Expect(s.findLeader(ctx)).NotTo(BeIdenticalTo(killed))
 		s.awaitReason(ctx, verifyv1.ConditionWebhookHealthy, verifyv1.ReasonNoFailures)
@@ -81,7 +81,7 @@ var _ = Describe("The conditions that serve writes", func() {
 		Expect(waiting.Message).To(Equal("spec.apiKeys[second].secretRef: Secret shop, key second-key is not mounted into this pod yet"))
 
 		s.startOne(mounted + ",shop/second-key")
-		old.kill()
+		old.Kill()
 		s.awaitReason(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretMissing)
 		s.awaitEvents(ctx, verifyv1.ReasonSecretMissing, 1)
 	}, SpecTimeout(hang))
@@ -190,7 +190,7 @@ var _ = Describe("The load of the conditions on the API server", func() {
 		const rest = 6 * time.Second
 		Consistently(func() int64 { return writes.Load() - before }).WithContext(ctx).WithTimeout(rest).WithPolling(time.Second).Should(BeZero())
 
-		s.findLeader(ctx).kill()
+		s.findLeader(ctx).Kill()
 		s.findLeader(ctx)
 		Consistently(func() int64 { return writes.Load() - before }).WithContext(ctx).WithTimeout(rest).WithPolling(time.Second).Should(BeZero())
 		Expect(s.readProject(ctx).ResourceVersion).To(Equal(version))
@@ -213,7 +213,7 @@ var _ = Describe("The load of the conditions on the API server", func() {
 // replaceLeader kills the leader, and starts another replica, which leads.
 func (s *shop) replaceLeader(ctx context.Context) {
 	GinkgoHelper()
-	s.findLeader(ctx).kill()
+	s.findLeader(ctx).Kill()
 	s.startOne()
 	s.findLeader(ctx)
 }

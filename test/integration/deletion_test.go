@@ -65,7 +65,7 @@ var _ = Describe("A project that is deleted", func() {
 func (s *shop) refuseCleanly(ctx context.Context, id string, status int) {
 	GinkgoHelper()
 	for _, r := range s.replicas {
-		Expect(r.isRunning()).To(BeTrue())
+		Expect(r.Running()).To(BeTrue())
 		Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
 		got, header, answer := r.sendCall(ctx, s.key, http.MethodPost, "/api/verify/init", initBody)
 		Expect(got).To(Equal(http.StatusServiceUnavailable))

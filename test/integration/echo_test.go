@@ -46,20 +46,16 @@ func (s *simulatedShop) killAtQuestion(ctx context.Context, sent bool, start fun
 	s.intercept.Store(&stop)
 	start()
 	Eventually(reached).WithContext(ctx).Should(BeClosed())
-	s.replicas[0].kill()
+	s.replicas[0].Kill()
 	s.intercept.Store(nil)
 }
 
 // setAccount sets rules of the WhatsApp account at the simulator.
 func (s *simulatedShop) setAccount(ctx context.Context, rules string) {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.url+"/sim/accounts/whatsapp/1234567890", strings.NewReader(rules))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.Body.Close()).To(Succeed())
-	Expect(response.StatusCode).To(Equal(http.StatusNoContent))
+	status, _, _ := sendRequest(ctx, http.MethodPut, s.url+"/sim/accounts/whatsapp/1234567890",
+		http.Header{"Content-Type": {"application/json"}}, rules)
+	Expect(status).To(Equal(http.StatusNoContent))
 }
 
 var _ = Describe("An echo", func() {
@@ -98,7 +94,7 @@ var _ = Describe("An echo", func() {
 		By("before the tap: the code comes again, and the same question is asked once more")
 		s.startNext(ctx)
 		Eventually(s.countSent).WithContext(ctx).Should(BeEquivalentTo(2))
-		s.replicas[0].kill()
+		s.replicas[0].Kill()
 		Expect(s.readRequest(ctx, id).Status.Contacts).To(Equal(stored))
 		s.startNext(ctx)
 		s.tapButton(ctx, owner, "Confirm")

@@ -23,6 +23,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // simulatedShop is a project whose messengers are simulated, with one replica on the Kubernetes store.
@@ -69,7 +70,7 @@ func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv
 	runInBackground(sim.Start)
 	s.useSimulator(ctx, webhooks, edits)
 	s.startNext(ctx)
-	callback := "http://" + s.replicas[0].api + whatsapp.Path
+	callback := "http://" + s.replicas[0].API + whatsapp.Path
 	if webhooks {
 		callback = sceneURL + whatsapp.Path
 	}
@@ -88,13 +89,11 @@ func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv
 // startNext starts another replica, waits until it is ready, and routes webhooks and the spec's own calls to it.
 func (s *simulatedShop) startNext(ctx context.Context) {
 	GinkgoHelper()
-	r := startReplica(append([]string{
-		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
-		"--simulator-url", s.url, "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
-	}, leaseFlags...)...)
-	s.replicas = slices.Insert(s.replicas, 0, r)
-	s.api.Store(r.api)
-	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+	before := s.replicas
+	r := s.startOne("--simulator-url", s.url)
+	s.replicas = slices.Insert(before, 0, r)
+	s.api.Store(r.API)
+	Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 }
 
 // runInBackground runs start until the spec ends.
@@ -129,7 +128,7 @@ func (s *simulatedShop) useSimulator(ctx context.Context, webhooks bool, edits [
 
 // simulatorReplica returns the simulator as something to call.
 func (s *simulatedShop) simulatorReplica() *replica {
-	return &replica{api: strings.TrimPrefix(s.url, "http://")}
+	return &replica{Replica: system.Replica{API: strings.TrimPrefix(s.url, "http://")}}
 }
 
 // callSimulator calls the simulator's API.
@@ -180,18 +179,14 @@ func signForged(secret, body string) string {
 // the messenger would post it again.
 func (s *simulatedShop) postForged(ctx context.Context, path, header, value, body string) (status int) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) int {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.replicas[0].api+path, strings.NewReader(body))
-		g.Expect(err).NotTo(HaveOccurred())
-		if value != "" {
-			request.Header.Set(header, value)
-		}
-		response, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(response.Body.Close()).To(Succeed())
-		status = response.StatusCode
+	headers := http.Header{}
+	if value != "" {
+		headers.Set(header, value)
+	}
+	Eventually(func() int {
+		status, _, _ = sendRequest(ctx, http.MethodPost, "http://"+s.replicas[0].API+path, headers, body)
 		return status
-	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
+	}).WithContext(ctx).ShouldNot(BeElementOf(0, http.StatusServiceUnavailable))
 	return status
 }
 

@@ -108,7 +108,7 @@ var _ = Describe("A request made with kubectl", func() {
 		Expect(skips()).To(BeNumerically("<=", leader.countTerms()*len(fates[skipped])), "each once by each leader")
 		running := 0
 		for _, r := range s.replicas {
-			if r.isRunning() {
+			if r.Running() {
 				running++
 			}
 			Expect(r.output()).NotTo(ContainSubstring("panic"))

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -17,7 +15,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
@@ -57,15 +54,10 @@ var _ = Describe("An authentic message", func() {
 // startAlone starts a replica without a cluster, with the memory store.
 func (s *shop) startAlone(ctx context.Context, project *verifyv1.VerificationProject, m *messengers) {
 	GinkgoHelper()
-	content, err := yaml.Marshal(project)
-	Expect(err).NotTo(HaveOccurred())
-	dir := GinkgoT().TempDir()
-	writeFile(dir, "project.yaml", string(content))
-	r := startReplica("--project-file", filepath.Join(dir, "project.yaml"), "--secrets-dir", s.secrets,
-		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1", "--simulator-url="+m.url)
+	r := startReplica("--project-file", writeProject(project), "--secrets-dir", s.secrets, "--simulator-url="+m.url)
 	s.replicas = append(s.replicas, r)
 	m.routeTo(s.replicas)
-	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+	Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 }
 
 // platformPost posts to one replica like both platforms, and records how long each answer takes.
@@ -136,21 +128,16 @@ func (p *platformPost) expectVerified(ctx context.Context, id string) {
 
 func (p *platformPost) postTimed(ctx context.Context, what, path, header, value string, body []byte) {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.replica.api+path, bytes.NewReader(body))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(header, value)
+	headers := http.Header{"Content-Type": {"application/json"}, header: {value}}
 	begun := time.Now()
-	response, err := http.DefaultClient.Do(request)
+	status, _, _ := sendRequest(ctx, http.MethodPost, "http://"+p.replica.API+path, headers, string(body))
 	if p.took == nil {
 		p.took = map[string][]time.Duration{}
 	}
 	p.took[what] = append(p.took[what], time.Since(begun))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.Body.Close()).To(Succeed())
-	if response.StatusCode == http.StatusServiceUnavailable { // the store timed out, so the platform sends it again
+	if status == http.StatusServiceUnavailable { // the store timed out, so the platform sends it again
 		p.postTimed(ctx, what, path, header, value, body)
 		return
 	}
-	Expect(response.StatusCode).To(Equal(http.StatusOK), what)
+	Expect(status).To(Equal(http.StatusOK), what)
 }

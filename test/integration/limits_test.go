@@ -20,7 +20,7 @@ var _ = Describe("A process that may open 256 files", func() {
 		r := s.replicas[0]
 		s.findLeader(ctx)
 		// Go raises the soft limit to the hard limit, so both are lowered.
-		limit := exec.CommandContext(ctx, "prlimit", "--pid", strconv.Itoa(r.cmd.Process.Pid), "--nofile=256:256")
+		limit := exec.CommandContext(ctx, "prlimit", "--pid", strconv.Itoa(r.PID), "--nofile=256:256")
 		if out, err := limit.CombinedOutput(); err != nil {
 			Skip("the limit cannot be set: " + string(out))
 		}
@@ -37,11 +37,11 @@ var _ = Describe("A process that may open 256 files", func() {
 		}
 		Eventually(r.output).WithContext(ctx).Should(ContainSubstring("too many open files"))
 		stop()
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		s.awaitDelivered(ctx, ids, 1)
 		s.receiver.byRequest(webhookSecret)
 		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).Should(Equal(http.StatusOK))
-		Expect(r.isRunning()).To(BeTrue())
+		Expect(r.Running()).To(BeTrue())
 		objects := s.listRequests(ctx)
 		for _, id := range acked {
 			Expect(objects).To(HaveKey(id), "acknowledged means stored")
@@ -56,7 +56,7 @@ func (s *shop) openConnections(ctx SpecContext, r *replica, connections int) (st
 	var open []net.Conn
 	var dialer net.Dialer
 	for range connections {
-		conn, err := dialer.DialContext(ctx, "tcp", r.api)
+		conn, err := dialer.DialContext(ctx, "tcp", r.API)
 		Expect(err).NotTo(HaveOccurred(), "the kernel accepts them, whatever the process does")
 		open = append(open, conn)
 	}

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"time"
@@ -28,15 +27,8 @@ func (s *shop) postMessage(ctx context.Context, through *replica, from, text str
 
 // postTo sends the unchanged bytes and returns the response's status; 0 without one.
 func (m signedMessage) postTo(ctx context.Context, through *replica) int {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+m.Path, bytes.NewReader(m.Body))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header = m.Header
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	status, _, _ := sendRequest(ctx, http.MethodPost, "http://"+through.API+m.Path, m.Header, string(m.Body))
+	return status
 }
 
 // mustPostTo is postTo that must succeed. A message that the store had no time for is sent again, like Meta does.

@@ -114,7 +114,7 @@ func (m *messengers) startServing(ctx context.Context, s *shop, n int) {
 	}
 	m.routeTo(s.replicas)
 	for _, r := range s.replicas {
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 	}
 }
 
@@ -137,8 +137,8 @@ func (m *messengers) redirectCallback(callback string) string {
 	defer m.mu.Unlock()
 	for range m.replicas {
 		m.turn++
-		if r := m.replicas[m.turn%len(m.replicas)]; r.isRunning() && isListening(r.api) {
-			return "http://" + r.api + u.Path
+		if r := m.replicas[m.turn%len(m.replicas)]; r.Running() && isListening(r.API) {
+			return "http://" + r.API + u.Path
 		}
 	}
 	return ""

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/test/repository"
 )
@@ -33,9 +30,9 @@ var _ = Describe("The operator's metrics", func() {
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
+		Eventually(op.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
 
-		scrape := func(token string) (int, string) { return s.scrapeMetrics(ctx, "https://"+op.api+"/metrics", token) }
+		scrape := func(token string) (int, string) { return s.scrapeMetrics(ctx, "https://"+op.API+"/metrics", token) }
 		for token, want := range map[string]int{
 			"":                                  http.StatusUnauthorized,
 			"a-guess":                           http.StatusUnauthorized,
@@ -51,7 +48,7 @@ var _ = Describe("The operator's metrics", func() {
 				Expect(body).NotTo(ContainSubstring("controller_runtime"))
 			}
 		}
-		status, _ := s.scrapeMetrics(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
+		status, _ := s.scrapeMetrics(ctx, "http://"+op.API+"/metrics", s.tokenFor(ctx, "prometheus"))
 		Expect(status).NotTo(Equal(http.StatusOK), "plain HTTP serves nothing")
 	}, SpecTimeout(hang))
 
@@ -72,8 +69,8 @@ var _ = Describe("The operator's metrics", func() {
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
-		url, prometheus := "https://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus")
+		Eventually(op.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
+		url, prometheus := "https://"+op.API+"/metrics", s.tokenFor(ctx, "prometheus")
 		status, body := s.scrapeMetrics(ctx, url, prometheus)
 		Expect(status).To(Equal(http.StatusOK), body)
 
@@ -147,16 +144,12 @@ func (s *shop) tokenFor(ctx context.Context, account string) string {
 // bindInCluster binds a ServiceAccount to a ClusterRole of the chart, like an installation.
 func (s *shop) bindInCluster(ctx context.Context, file, account string) {
 	GinkgoHelper()
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
-	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.ClusterRole{}
-	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
-	if _, err = s.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	Expect(repository.Decode(role, repository.Roles, file)).To(Succeed())
+	if _, err := s.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		Expect(err).NotTo(HaveOccurred())
 	}
-	_, err = s.clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+	_, err := s.clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account}},

@@ -3,16 +3,13 @@ package integration_test
 import (
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 
 	"github.com/phoneproof/phoneproof/test/apiproxy"
-	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
 // startProxy makes replicas that start from now on reach the API server through a proxy, with their own tokens.
@@ -21,10 +18,7 @@ func (s *shop) startProxy() *apiproxy.Proxy {
 	proxy, err := apiproxy.Listen(s.config, "verificationrequests", nil)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(proxy.Close)
-	config := rest.AnonymousClientConfig(s.config)
-	config.Host, config.BearerToken, config.CAData = "https://"+proxy.Address, s.token, proxy.CA
-	s.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
+	s.kubeconfig = s.writeConfig("https://"+proxy.Address, s.token, proxy.CA)
 	return proxy
 }
 

@@ -2,26 +2,17 @@ package integration_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
-	"github.com/phoneproof/phoneproof/test/ports"
 	"github.com/phoneproof/phoneproof/test/repository"
 )
 
@@ -52,14 +43,14 @@ var _ = Describe("operator and serve", func() {
 		By("without changing working pods")
 		Expect(s.awaitDeployment(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
 		for _, r := range s.replicas {
-			Expect(r.isRunning()).To(BeTrue())
+			Expect(r.Running()).To(BeTrue())
 		}
 
 		By("reporting it in its metrics, too")
-		Eventually(op.getBody).WithContext(ctx).WithArguments(op.api, "/metrics").Should(ContainSubstring(
+		Eventually(readPage).WithContext(ctx).WithArguments(op.API + "/metrics").Should(ContainSubstring(
 			`phoneproof_project_condition{name="shop",namespace="` + s.namespace + `",reason="Ready",status="True",type="Ready"} 1`))
-		Expect(op.getBody(ctx, op.health, "/readyz")).To(Equal("ok\n"))
-		Expect(op.getBody(ctx, op.health, "/livez")).To(Equal("ok\n"))
+		Expect(readPage(op.Health + "/readyz")).To(Equal("ok\n"))
+		Expect(readPage(op.Health + "/livez")).To(Equal("ok\n"))
 		Expect(op.output()).NotTo(ContainSubstring(s.receiver.url))
 		for line := range strings.Lines(op.output()) {
 			if !strings.Contains(line, "deadline exceeded") { // calls that time out on a loaded machine are retried
@@ -74,15 +65,14 @@ var _ = Describe("operator and serve", func() {
 		first := startOperator(ctx, s, leading...)
 		s.awaitDeployment(ctx)
 		second := startOperator(ctx, s, leading...)
-		Eventually(second.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), "a standby is ready, too")
-		first.kill()
+		Eventually(second.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), "a standby is ready, too")
+		first.Kill()
 		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Server.Replicas = new(int32(3)) })
 		Eventually(func() int32 { return *s.awaitDeployment(ctx).Spec.Replicas }).WithContext(ctx).Should(BeEquivalentTo(3))
 
 		By("shutting down gracefully on a signal, and releasing the lease")
-		second.sendSignal(syscall.SIGTERM)
-		Eventually(second.exited).WithContext(ctx).Should(BeClosed())
-		Expect(second.cmd.ProcessState.ExitCode()).To(BeZero(), second.output)
+		Expect(second.Terminate()).To(Succeed(), second.output)
+		Expect(second.ExitCode()).To(BeZero(), second.output)
 		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, "phoneproof-operator", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
@@ -95,19 +85,17 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 	GinkgoHelper()
 	const name = "phoneproof-operator"
 	if _, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
-			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		s.createAccount(ctx, name)
 		for _, file := range []string{"role.yaml", "leader_election_role.yaml"} {
-			s.bindRole(ctx, name, s.createRole(ctx, file))
+			s.bindRole(ctx, name, "Role", s.createRole(ctx, file))
 		}
 		s.createRole(ctx, "server_kubernetes_role.yaml")
 	}
-	r := &replica{api: ports.Address(GinkgoT()), health: ports.Address(GinkgoT()), exited: make(chan struct{})}
+	r := newReplica()
 	r.start("log of the operator", append([]string{
 		"operator", "--server-image=phoneproof", "--watch-namespace", s.namespace,
 		"--leader-elect-namespace", s.namespace, "--kubeconfig", s.tokenOf(ctx, name),
-		"--metrics-bind-address", r.api, "--health-probe-bind-address", r.health, "--metrics-secure=false",
+		"--metrics-bind-address", r.API, "--health-probe-bind-address", r.Health, "--metrics-secure=false",
 		"--leader-elect=false",
 	}, flags...)...)
 	return r
@@ -116,23 +104,19 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 // createRole creates a role of the chart as a Role of the shop's namespace, like an installation for some namespaces.
 func (s *shop) createRole(ctx context.Context, file string) string {
 	GinkgoHelper()
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
-	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.Role{}
-	Expect(yaml.Unmarshal(manifest, role)).To(Succeed())
+	Expect(repository.Decode(role, repository.Roles, file)).To(Succeed())
 	role.TypeMeta, role.Namespace = metav1.TypeMeta{}, ""
-	_, err = s.clients.RbacV1().Roles(s.namespace).Create(ctx, role, metav1.CreateOptions{})
+	_, err := s.clients.RbacV1().Roles(s.namespace).Create(ctx, role, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return role.Name
 }
 
-func (s *shop) bindRole(ctx context.Context, account, role string) {
+func (s *shop) bindRole(ctx context.Context, account, kind, role string) {
 	GinkgoHelper()
 	_, err := s.clients.RbacV1().RoleBindings(s.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -141,14 +125,9 @@ func (s *shop) bindRole(ctx context.Context, account, role string) {
 // tokenOf returns a kubeconfig file with a token of a ServiceAccount.
 func (s *shop) tokenOf(ctx context.Context, account string) string {
 	GinkgoHelper()
-	token, err := s.clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	config := rest.AnonymousClientConfig(s.config)
-	config.BearerToken = token.Status.Token
-	canaries.add(token.Status.Token)
-	file := filepath.Join(GinkgoT().TempDir(), account)
-	Expect(controlplane.WriteKubeconfig(file, config)).To(Succeed())
-	return file
+	token := s.tokenFor(ctx, account)
+	canaries.add(token)
+	return s.writeConfig(s.config.Host, token, s.config.CAData)
 }
 
 // awaitDeployment returns the Deployment that the operator created, once it exists.
@@ -175,17 +154,4 @@ func (s *shop) becomeReady(ctx context.Context) {
 		_, err := s.clients.AppsV1().Deployments(s.namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 		return err
 	}).WithContext(ctx).Should(Succeed())
-}
-
-// getBody returns the response of an address of the process.
-func (r *replica) getBody(ctx context.Context, address, path string) string {
-	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	return string(body)
 }

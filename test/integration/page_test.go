@@ -34,8 +34,8 @@ var _ = Describe("The page of a user", func() {
 		o.flags = append(o.flags, "--bind-address", address)
 		startAtAddress := func() *replica {
 			r := o.startOne()
-			r.api = address
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+			r.API = address
+			Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 			return r
 		}
 		page := newPage()
@@ -52,7 +52,7 @@ var _ = Describe("The page of a user", func() {
 		page.AwaitText("h1", Equal("Now tap Send in WhatsApp"))
 
 		By("killing the server")
-		first.kill()
+		first.Kill()
 		second := startAtAddress()
 		page.AwaitText("h1", Equal("Now tap Send in WhatsApp"))
 		o.verifyNumber(ctx, second, startedRequest{answer["requestId"].(string), number, answer["expectedText"].(string)})

@@ -68,9 +68,9 @@ var _ = Describe("A database with a certificate of a private authority", func() 
 		Expect(status).To(Equal(http.StatusServiceUnavailable))
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 		o.verifyNumber(ctx, r, o.startRequest(ctx, r, "+4915112345001", "second"))
-		Expect(r.isRunning()).To(BeTrue())
+		Expect(r.Running()).To(BeTrue())
 	}, SpecTimeout(hang))
 
 	It("serves a project of a cluster, whose conditions report what is wrong", func(ctx SpecContext) {
@@ -94,7 +94,7 @@ var _ = Describe("A database with a certificate of a private authority", func() 
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
 		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		o.verifyAcross(ctx, 1)
 	}, SpecTimeout(hang))
 })

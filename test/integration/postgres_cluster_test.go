@@ -59,7 +59,7 @@ var _ = Describe("A project of a cluster with a database", func() {
 			o.shop.startOne("--store=postgresql", "--claim-lease="+claimLease.String())
 		}
 		for _, r := range o.replicas {
-			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+			Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 			Expect(r.output()).NotTo(ContainSubstring("database does not serve"), "it is healthy")
 		}
 		o.verifyAcross(ctx, 1)
@@ -78,13 +78,13 @@ var _ = Describe("A project of a cluster with a database", func() {
 		for n := range 5 {
 			o.verifyAcross(ctx, 3+n)
 		}
-		o.replicas[0].kill()
+		o.replicas[0].Kill()
 		o.replicas = o.replicas[1:]
 		for n := range 5 {
 			o.verifyAcross(ctx, 8+n)
 		}
 		for _, r := range o.replicas {
-			Expect(r.isRunning()).To(BeTrue())
+			Expect(r.Running()).To(BeTrue())
 		}
 	}, SpecTimeout(hang))
 })

@@ -115,7 +115,7 @@ var _ = Describe("A database that stands still under load", func() {
 		Expect(wasRefused()).To(BeTrue(), "each client was refused repeatedly")
 		moves := time.Now()
 		Expect(thaw()).To(Succeed())
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		before := all.countAcked()
 		Eventually(all.countAcked).WithContext(ctx).Should(BeNumerically(">", before+clients), "inits succeed again")
 		refused, slowest := 0, time.Duration(0)
@@ -155,7 +155,7 @@ var _ = Describe("Strangers who request readiness while the database is frozen",
 		questions := []byte(strings.Repeat("GET /readyz HTTP/1.1\r\nHost: stranger\r\n\r\n", asked))
 		var crowd sync.WaitGroup
 		for range strangers {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.health)
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.Health)
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(conn.Close)
 			crowd.Go(func() {
@@ -168,7 +168,7 @@ var _ = Describe("Strangers who request readiness while the database is frozen",
 			isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/livez") })
 		}
 		Expect(thaw()).To(Succeed())
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue())
 		for range 10 {
 			isAnswered(ctx, "readiness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/readyz") })
 		}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
@@ -33,8 +32,6 @@ type databaseShop struct {
 
 	mu sync.Mutex
 }
-
-const appSecret = "0123456789abcdef0123456789abcdef"
 
 // database is a database of a PostgreSQL server.
 type database struct {
@@ -83,27 +80,26 @@ func newDatabaseShopWith(ctx context.Context, d database, edit func(*verifyv1.Ve
 		},
 		database: d,
 	}
-	key, err := settings.NewAPIKey(rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	o.key = key
-	for name, value := range map[string]string{
-		"api-key": key, "webhook": webhookSecret, "access-token": "EAAG0123456789", "app-secret": appSecret,
-		"uri": d.connectionURI(),
-	} {
-		o.writeSecret(name, value)
-	}
+	o.writeSecrets()
+	o.writeSecret("uri", d.connectionURI())
 	project := o.newProject()
 	project.TypeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject"}
 	project.Spec.Request.TTL = "1m"
 	project.Spec.Storage = databaseStorage()
 	edit(project)
+	o.project = writeProject(project)
+	o.flags = append([]string{"--claim-lease=" + claimLease.String()}, leaseFlags...)
+	return o
+}
+
+// writeProject writes a project to a file and returns its path.
+func writeProject(project *verifyv1.VerificationProject) string {
+	GinkgoHelper()
 	content, err := yaml.Marshal(project)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	writeFile(dir, "project.yaml", string(content))
-	o.project = filepath.Join(dir, "project.yaml")
-	o.flags = append([]string{"--claim-lease=" + claimLease.String()}, leaseFlags...)
-	return o
+	return filepath.Join(dir, "project.yaml")
 }
 
 // claimLease is when the claim of a killed replica ends: longer than an attempt and its record take on a loaded machine, and much shorter
@@ -119,10 +115,7 @@ func databaseStorage() verifyv1.Storage {
 // startOne starts a replica without waiting for it.
 func (o *databaseShop) startOne() *replica {
 	GinkgoHelper()
-	r := startReplica(append([]string{
-		"--project-file", o.project, "--secrets-dir", o.secrets,
-		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
-	}, o.flags...)...)
+	r := startReplica(append([]string{"--project-file", o.project, "--secrets-dir", o.secrets}, o.flags...)...)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.replicas = append(o.replicas, r)
@@ -136,7 +129,7 @@ func (o *databaseShop) start(ctx context.Context, n int) {
 		o.startOne()
 	}
 	for _, r := range o.replicas {
-		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
+		Eventually(r.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), r.output)
 	}
 }
 

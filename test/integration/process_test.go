@@ -4,44 +4,44 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/ports"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// replica is a serve process.
+// replica is a serve process, or an operator.
 type replica struct {
-	api    string
-	health string
-	cmd    *exec.Cmd
-	exited chan struct{}
-	log    *gbytes.Buffer
+	system.Replica
+
+	log *gbytes.Buffer
 }
 
 // output returns the output of the process so far.
 func (r *replica) output() string { return string(r.log.Contents()) }
 
+func newReplica() *replica {
+	return &replica{Replica: system.Replica{API: ports.Address(GinkgoT()), Health: ports.Address(GinkgoT())}, log: gbytes.NewBuffer()}
+}
+
 // startReplica starts a serve process without waiting for it.
 func startReplica(args ...string) *replica {
 	GinkgoHelper()
-	r := &replica{api: ports.Address(GinkgoT()), health: ports.Address(GinkgoT()), exited: make(chan struct{})}
-	r.start("log of "+r.api, append([]string{
-		"serve", "--bind-address", r.api, "--health-bind-address", r.health, "--drain-delay=200ms",
+	r := newReplica()
+	r.start("log of "+r.API, append([]string{
+		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms",
+		// Replies must not leave the machine.
+		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
 	}, args...)...)
 	return r
 }
@@ -61,22 +61,14 @@ func startPlainPrograms(ctx context.Context) {
 // start runs the program until the spec ends. Its log is shown if the spec fails.
 func (r *replica) start(title string, args ...string) {
 	GinkgoHelper()
-	r.cmd = exec.Command(processProgram, args...)
-	r.cmd.Env = append(os.Environ(), asProcess+"=1")
-	r.log = gbytes.NewBuffer()
-	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
-	// The process must not outlive the tests, however they end.
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	Expect(r.cmd.Start()).To(Succeed())
-	go func() {
-		_ = r.cmd.Wait() // how it ended is in ProcessState
-		close(r.exited)
-	}()
+	var err error
+	r.Process, err = system.StartProcess(r.log, []string{asProcess + "=1"}, processProgram, args...)
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		for _, url := range []string{r.health + "/metrics", r.health + "/problems", r.api + "/metrics"} { // the last one is an operator's
-			printed.add(r.readPage("http://" + url))
+		for _, url := range []string{r.Health + "/metrics", r.Health + "/problems", r.API + "/metrics"} { // the last one is an operator's
+			printed.add(readPage(url))
 		}
-		r.kill()
+		r.Kill()
 		printed.add(r.output())
 		raced := strings.Contains(r.output(), "DATA RACE") // found in make test-slow, which has the detector
 		if raced || CurrentSpecReport().Failed() {
@@ -86,53 +78,12 @@ func (r *replica) start(title string, args ...string) {
 	})
 }
 
-// readPage returns what a page shows; nothing if the process is gone or frozen.
-func (r *replica) readPage(url string) string {
-	if !r.isRunning() {
-		return ""
-	}
-	impatient := http.Client{Timeout: 10 * time.Second}
-	response, err := impatient.Get(url)
-	if err != nil {
-		return ""
-	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body) // what came counts
+// readPage returns what a page shows; nothing if its process is gone or frozen.
+func readPage(url string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _, body := sendRequest(ctx, http.MethodGet, "http://"+url, nil, "")
 	return string(body)
-}
-
-// kill ends the process at once, like the kernel's OOM killer.
-func (r *replica) kill() {
-	_ = r.cmd.Process.Kill() // it may be gone already
-	<-r.exited
-}
-
-func (r *replica) sendSignal(s syscall.Signal) {
-	GinkgoHelper()
-	Expect(r.cmd.Process.Signal(s)).To(Succeed())
-}
-
-func (r *replica) freeze() {
-	GinkgoHelper()
-	Expect(freeze.Processes(r.cmd.Process.Pid)).To(Succeed())
-}
-
-func (r *replica) thaw() {
-	GinkgoHelper()
-	Expect(freeze.Thaw(r.cmd.Process.Pid)).To(Succeed())
-}
-
-func (r *replica) isRunning() bool {
-	select {
-	case <-r.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-func (r *replica) isReady(ctx context.Context) bool {
-	return r.probeStatus(ctx, "/readyz") == http.StatusOK
 }
 
 // probeOnce is probeStatus for specs in which an answer must come soon, about as soon as a kubelet wants it.
@@ -146,14 +97,28 @@ func (r *replica) probeOnce(ctx context.Context, path string) int {
 func (r *replica) probeStatus(ctx context.Context, path string) int {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+path, nil)
+	status, _, _ := sendRequest(ctx, http.MethodGet, "http://"+r.Health+path, nil, "")
+	return status
+}
+
+// sendRequest returns the response to a request; the status is 0 without a whole one.
+func sendRequest(ctx context.Context, method, url string, header http.Header, body string) (int, http.Header, []byte) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
+	if header != nil {
+		request.Header = header
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0
+		return 0, nil, nil
 	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, content
+	}
+	return response.StatusCode, response.Header, content
 }
 
 // isLeading reports whether the process holds the lease, according to its log.
@@ -192,23 +157,16 @@ func (r *replica) awaitDecision(ctx context.Context, key, method, path, body str
 // sendCall is callAPI with the response's header, and may have an Idempotency-Key.
 func (r *replica) sendCall(ctx context.Context, key, method, path, body string, idempotencyKey ...string) (int, http.Header, map[string]any) {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Authorization", "Bearer "+key)
-	request.Header.Set("Content-Type", "application/json")
+	header := http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"}}
 	if len(idempotencyKey) > 0 {
-		request.Header.Set("Idempotency-Key", idempotencyKey[0])
+		header.Set("Idempotency-Key", idempotencyKey[0])
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, nil, nil
-	}
-	defer response.Body.Close()
+	status, header, content := sendRequest(ctx, method, "http://"+r.API+path, header, body)
 	var answer map[string]any
-	if json.NewDecoder(response.Body).Decode(&answer) != nil {
+	if json.Unmarshal(content, &answer) != nil {
 		return 0, nil, nil
 	}
-	return response.StatusCode, response.Header, answer
+	return status, header, answer
 }
 
 func writeFile(dir, name, value string) {
@@ -231,8 +189,7 @@ type delivery struct {
 
 // receiver is a client's backend for events. It records each event before it answers.
 type receiver struct {
-	server *http.Server
-	url    string
+	url string
 
 	mu     sync.Mutex
 	got    []delivery
@@ -241,14 +198,12 @@ type receiver struct {
 
 func startReceiver() *receiver {
 	GinkgoHelper()
-	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	r := &receiver{url: "http://" + listener.Addr().String() + "/hook"}
+	r := &receiver{}
 	r.answerWith(http.StatusNoContent)
-	r.server = &http.Server{Handler: http.HandlerFunc(r.recordDelivery), ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.server.Serve(listener) }() // ends with Close
-	DeferCleanup(r.server.Close)
+	server, err := system.Serve(context.Background(), http.HandlerFunc(r.recordDelivery))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Close)
+	r.url = "http://" + server.Address + "/hook"
 	return r
 }
 

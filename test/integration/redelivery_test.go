@@ -32,7 +32,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		Expect(s.timesDelivered(id)).To(Equal(2), "the same annotation again")
 
 		By("as if the last leader had died before it recorded the annotation in the project's status")
-		s.findLeader(ctx).kill()
+		s.findLeader(ctx).Kill()
 		s.runKubectl("patch", "vproj/shop", "--subresource=status", "--type=merge", `-p={"status":{"observedRedeliver":null}}`)
 		s.startOne()
 		s.findLeader(ctx)
@@ -77,7 +77,7 @@ func (s *shop) timesDelivered(id string) int {
 // changeLeader kills the leader, and waits until the next one has delivered an event.
 func (s *shop) changeLeader(ctx context.Context) {
 	GinkgoHelper()
-	s.findLeader(ctx).kill()
+	s.findLeader(ctx).Kill()
 	s.startOne()
 	s.awaitDelivered(ctx, s.createVerifiedRequests(ctx, 1), 1)
 }

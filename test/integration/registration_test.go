@@ -77,7 +77,7 @@ var _ = Describe("The callbacks of a project", func() {
 
 		By("killing the leader")
 		before := m.countCalls("setWebhook")
-		s.findLeader(ctx).kill()
+		s.findLeader(ctx).Kill()
 		s.startOne()
 		m.routeTo(s.replicas)
 		s.findLeader(ctx)
@@ -198,7 +198,7 @@ var _ = Describe("Telegram's updates", func() {
 		By("killing the leader while users send messages")
 		crowd := s.startCrowd(ctx, m, 24)
 		for range 2 {
-			s.findLeader(ctx).kill()
+			s.findLeader(ctx).Kill()
 			s.startOne()
 		}
 		m.routeTo(s.replicas)
@@ -213,7 +213,7 @@ var _ = Describe("Telegram's updates", func() {
 			crowd.expectVerified(ctx)
 		}
 		for _, r := range s.replicas {
-			if r.isRunning() {
+			if r.Running() {
 				status, _ := r.callAPI(ctx, "", http.MethodPost, "/hooks/telegram", "{}")
 				Expect(status).To(Equal(http.StatusNotFound), "no posts while updates are polled")
 			}

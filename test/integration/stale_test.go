@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -64,7 +63,7 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		ids := s.createVerifiedRequests(ctx, webhook.SlowStart)
 		stopped := s.startOne()
 		Eventually(gate.countHeld).WithContext(ctx).Should(BeNumerically(">=", len(ids)))
-		stopped.freeze()
+		Expect(stopped.Freeze()).To(Succeed())
 		since, ofStopped := time.Now(), gate.addresses()
 		gate.open() // the receiver's half of the handshakes waits until the holder runs again
 		s.start(ctx, 1)
@@ -72,7 +71,7 @@ var _ = Describe("A holder whose lease goes stale while receivers shake hands", 
 		states := s.listRequests(ctx)
 		Eventually(time.Since).WithContext(ctx).WithArguments(since).Should(BeNumerically(">", 2*duration))
 
-		stopped.thaw()
+		Expect(stopped.Thaw()).To(Succeed())
 		// Not its state: on a loaded machine it may lead again before that is read.
 		Eventually(stopped.output).WithContext(ctx).Should(ContainSubstring("no longer leading"))
 		// By the connection: on a loaded machine the other's lease may go stale too, and then it may send an event twice.
@@ -205,15 +204,10 @@ func (r *replica) countHeld(ctx context.Context, cause string) int {
 // readMetric returns the value of a counter or gauge of the process, summed over the series with these labels.
 func (r *replica) readMetric(ctx context.Context, name string, labels map[string]string) float64 {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/metrics", nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
+	status, _, page := sendRequest(ctx, http.MethodGet, "http://"+r.Health+"/metrics", nil, "")
+	Expect(status).To(Equal(http.StatusOK))
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
 	Expect(err).NotTo(HaveOccurred())
 	sum := 0.0
 	for _, metric := range families[name].GetMetric() {

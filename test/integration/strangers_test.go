@@ -40,7 +40,7 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
 		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
 		prometheus := s.tokenFor(ctx, "prometheus")
-		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
+		Eventually(op.Ready).WithContext(ctx).WithArguments(ctx).Should(BeTrue(), op.output)
 		s.start(ctx, 1)
 		server := s.replicas[0]
 
@@ -70,9 +70,9 @@ var _ = Describe("Strangers at every port", Serial, func() {
 			})
 			for _, r := range []*replica{server, op} {
 				isAnswered(ctx, "liveness", Equal(http.StatusOK), func() int { return r.probeOnce(ctx, "/livez") })
-				isAnswered(ctx, "readiness", orUndecided, func() int { return count(r.health, r.probeOnce(ctx, "/readyz")) })
+				isAnswered(ctx, "readiness", orUndecided, func() int { return count(r.Health, r.probeOnce(ctx, "/readyz")) })
 			}
-			for url, token := range map[string]string{"http://" + server.health + "/metrics": "", "https://" + op.api + "/metrics": prometheus} {
+			for url, token := range map[string]string{"http://" + server.Health + "/metrics": "", "https://" + op.API + "/metrics": prometheus} {
 				isAnswered(ctx, "a scrape of "+url, Equal(http.StatusOK), func() int {
 					status, _ := s.scrapeMetrics(ctx, url, token)
 					return status
@@ -80,17 +80,17 @@ var _ = Describe("Strangers at every port", Serial, func() {
 			}
 		}
 		expectAllServed() // caches the review of Prometheus's token
-		for _, address := range []string{server.api, server.health, op.health} {
+		for _, address := range []string{server.API, server.Health, op.Health} {
 			attack.openConns(ctx, address, plainPayloads())
 		}
-		attack.openConns(ctx, op.api, tlsPayloads())
+		attack.openConns(ctx, op.API, tlsPayloads())
 		expectAllServed()
 		attack.arrived.Wait()
 		clear(succeeded)
 		for range 20 {
 			expectAllServed()
 		}
-		for _, what := range []string{"init", server.health, op.health} {
+		for _, what := range []string{"init", server.Health, op.Health} {
 			Expect(succeeded[what]).To(BeNumerically(">", 0), "%s is not only undecided", what)
 		}
 		attack.closeAll()
@@ -99,8 +99,8 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		for name, held := range most {
 			Expect(held.Load()).To(BeNumerically("<", 200<<20), name)
 		}
-		Expect(server.isRunning()).To(BeTrue())
-		Expect(op.isRunning()).To(BeTrue())
+		Expect(server.Running()).To(BeTrue())
+		Expect(op.Running()).To(BeTrue())
 	}, SpecTimeout(hang))
 })
 
@@ -134,29 +134,12 @@ func watchMemory(ctx context.Context, r *replica, most, mostSockets *atomic.Int6
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			sockets := queuedBytes(r.api) + queuedBytes(r.health)
+			memory, _ := r.Memory() // none if it has ended
+			sockets := queuedBytes(r.API) + queuedBytes(r.Health)
 			mostSockets.Store(max(mostSockets.Load(), sockets))
-			most.Store(max(most.Load(), residentBytes(r.cmd.Process.Pid)+sockets))
+			most.Store(max(most.Load(), memory.Resident+sockets))
 		}
 	}
-}
-
-// residentBytes returns the resident memory of a process, in bytes; zero if it has ended.
-func residentBytes(pid int) int64 {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(content)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
-			kibibytes, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kibibytes << 10
-		}
-	}
-	return 0
 }
 
 // queuedBytes returns the size of the kernel's queues of all connections to an address: twice the queued bytes, because the

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/controlplane"
@@ -147,14 +146,10 @@ const (
 // createRoles creates the servers' roles, like an installation.
 func (c *cluster) createRoles(ctx context.Context) {
 	GinkgoHelper()
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
 	for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-		manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", file))
-		Expect(err).NotTo(HaveOccurred())
 		role := &rbacv1.ClusterRole{}
-		Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
-		_, err = c.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+		Expect(repository.Decode(role, repository.Roles, file)).To(Succeed())
+		_, err := c.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 }

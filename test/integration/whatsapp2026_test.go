@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"net/http"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -50,8 +49,7 @@ var _ = Describe("A project that pays for replies", func() {
 	It("sends not one message if replies.send is Never, and verifies all the same", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, neverAsk(verifyv1.SendRepliesNever))
 		s.sendEverything(ctx)
-		s.replicas[0].sendSignal(syscall.SIGTERM) // it sends what still waits
-		Eventually(s.replicas[0].isRunning).WithContext(ctx).Should(BeFalse())
+		Expect(s.replicas[0].Terminate()).To(Succeed()) // it sends what still waits
 		Expect(s.countSent(ctx)).To(BeZero())
 	}, SpecTimeout(hang))
 

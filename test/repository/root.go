@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // modulePath distinguishes the repository's own go.mod from those of the modules inside it, such as hack/kube.
@@ -32,6 +34,26 @@ func Root() (string, error) {
 			return "", fmt.Errorf("find repository: no go.mod of %s in %s or above", modulePath, start)
 		}
 	}
+}
+
+// Roles is the folder of the chart's roles.
+const Roles = "charts/phoneproof/files/rbac"
+
+// Decode reads a YAML file of the repository, which has no field that is not in the value.
+func Decode(into any, path ...string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(path...)
+	content, err := os.ReadFile(filepath.Join(root, file)) //nolint:gosec // a test names the file
+	if err != nil {
+		return fmt.Errorf("decode file: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(content, into); err != nil {
+		return fmt.Errorf("decode %s: %w", file, err)
+	}
+	return nil
 }
 
 // declaresModule reports whether a go.mod exists and is the repository's own.

@@ -3,7 +3,6 @@ package system
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/controlplane"
@@ -54,16 +52,8 @@ func (s *System) startPlane(ctx context.Context) error {
 	if s.Admin, err = client.New(s.Plane.Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	root, err := repository.Root()
-	if err != nil {
-		return err
-	}
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_kubernetes_role.yaml"))
-	if err != nil {
-		return err
-	}
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(manifest, role); err != nil {
+	if err := repository.Decode(role, repository.Roles, "server_kubernetes_role.yaml"); err != nil {
 		return fmt.Errorf("read the role of the replicas: %w", err)
 	}
 	return s.Admin.Create(ctx, role)

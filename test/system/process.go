@@ -25,9 +25,9 @@ type Process struct {
 	exited chan struct{}
 }
 
-// startProcess starts a program whose log goes to a writer, with variables besides those of this process. It ends with the process that
+// StartProcess starts a program whose log goes to a writer, with variables besides those of this process. It ends with the process that
 // started it, however that ends, and ignores a terminal's interrupt.
-func startProcess(log io.Writer, variables []string, program string, args ...string) (*Process, error) {
+func StartProcess(log io.Writer, variables []string, program string, args ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(program, args...), exited: make(chan struct{})} //nolint:noctx // it outlives the call
 	p.cmd.Env = slices.Concat(os.Environ(), variables)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
@@ -74,6 +74,9 @@ func (p *Process) Terminate() error {
 		return fmt.Errorf("terminate process %d: it did not end within %s", p.PID, endTimeout)
 	}
 }
+
+// ExitCode returns how a process that has ended did; -1 if a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Freeze suspends the process until Thaw.
 func (p *Process) Freeze() error { return freeze.Processes(p.PID) }

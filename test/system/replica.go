@@ -52,7 +52,7 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	}
 	r := &Replica{Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name()}
 	variables := append(slices.Clone(p.system.options.Environment), program.ProfileAddress+"="+r.Profiles)
-	r.Process, err = startProcess(log, variables, p.system.options.Program, slices.Concat([]string{
+	r.Process, err = StartProcess(log, variables, p.system.options.Program, slices.Concat([]string{
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
 	}, p.serveFlags(), p.system.options.Flags, flags)...)
 	if err != nil {

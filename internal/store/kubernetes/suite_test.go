@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/repository"
@@ -73,12 +70,8 @@ func startPlane(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	server.Wrap(patient)
 
-	root, err := repository.Root()
-	Expect(err).NotTo(HaveOccurred())
-	manifest, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "files", "rbac", "server_kubernetes_role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
 	granted := &rbacv1.ClusterRole{}
-	Expect(yaml.UnmarshalStrict(manifest, granted)).To(Succeed())
+	Expect(repository.Decode(granted, repository.Roles, "server_kubernetes_role.yaml")).To(Succeed())
 	Expect(granted.Name).To(Equal(role))
 	_, err = admin.RbacV1().ClusterRoles().Create(ctx, granted, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
