@@ -19,6 +19,34 @@ build_in() {
 	env -C "$folder" make --no-print-directory release SIGN_KEY=
 }
 
+# compare_folders fails if any file differs, and names it, and what differs in an archive.
+compare_folders() {
+	local files=("$1"/*) file other
+	[[ -e ${files[0]} ]] || { echo "verify-release: $1 holds no files" >&2; return 1; }
+	if diff --brief --recursive "$1" "$2"; then
+		echo "${#files[@]} files, equal byte for byte"
+		return
+	fi
+	for file in "${files[@]}"; do
+		other=$2/${file##*/}
+		if [[ -e $other ]] && ! cmp "$file" "$other"; then
+			diff <(list_members "$file") <(list_members "$other") || true
+		fi
+	done
+	return 1
+}
+
+# list_members prints an archive's members, each with its mode, owner, time and checksum.
+list_members() {
+	case $1 in
+	*.tar | *.tgz | *.tar.gz)
+		# shellcheck disable=SC2016 # tar's shell expands them
+		tar --extract --file="$1" --to-command='echo "$TAR_FILENAME $TAR_MODE $TAR_UNAME $TAR_MTIME $(sha256sum)"'
+		;;
+	*.zip) unzip -Z -lT "$1" && unzip -qv "$1" ;;
+	esac
+}
+
 commit=$(git rev-parse HEAD)
 began=$SECONDS
 build_in "${folders[0]}"
@@ -31,5 +59,5 @@ first=$((SECONDS - began))
 	build_in "${folders[1]}"
 )
 second=$((SECONDS - began - first))
-"${folders[0]}/bin/release/tool" compare "${folders[0]}/bin/release/$VERSION" "${folders[1]}/bin/release/$VERSION"
+compare_folders "${folders[0]}/bin/release/$VERSION" "${folders[1]}/bin/release/$VERSION"
 echo "verify-release: both builds of $VERSION are equal; they took $first and $second s${FRESH:+, the second without a cache}"

@@ -1,9 +1,8 @@
-// Command release makes and compares the files of a release. hack/release.sh runs it; the image is made by ./image.
+// Command release makes the files of a release. hack/release.sh runs it; the image is made by ./image.
 //
 //	release pack -out FILE.tar.gz|FILE.zip -time TIME [NAME=]FILE...
 //	release sbom -out FILE -version V BINARY
 //	release licenses -out FILE BINARY
-//	release compare ONE_DIR OTHER_DIR
 //
 // Whatever it writes follows from its arguments alone: the same files and flags give the same bytes.
 package main
@@ -13,21 +12,20 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"time"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-var errUsage = errors.New("usage: release pack | sbom | licenses | compare, see hack/release/main.go")
+var errUsage = errors.New("usage: release pack | sbom | licenses, see hack/release/main.go")
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errUsage
 	}
@@ -50,8 +48,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return writeSBOM(*file, *version, rest[0])
 	case args[0] == "licenses" && *file != "" && len(rest) == 1:
 		return writeLicenses(ctx, *file, rest[0])
-	case args[0] == "compare" && len(rest) == 2:
-		return compareFolders(rest[0], rest[1], out)
 	}
 	return errUsage
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestPack_tarball(t *testing.T) {
 	program := writeFile(t, filepath.Join(dir, "program-linux"), "program", 0o700)
 	notes := writeFile(t, filepath.Join(dir, "LICENSE"), "licence", 0o600)
 	out := filepath.Join(dir, "a.tar.gz")
-	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program=" + program, notes}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program=" + program, notes})).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	unpacked, err := gzip.NewReader(bytes.NewReader(content))
@@ -61,7 +60,7 @@ func TestPack_zip(t *testing.T) {
 	dir := t.TempDir()
 	program := writeFile(t, filepath.Join(dir, "program"), "program", 0o755)
 	out := filepath.Join(dir, "a.zip")
-	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program.exe=" + program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program.exe=" + program})).To(Succeed())
 	archive, err := zip.OpenReader(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(archive.Close()).To(Succeed()) }()
@@ -78,7 +77,7 @@ func TestPack_sameBytesFromAnotherFolder(t *testing.T) {
 			dir := t.TempDir()
 			notes := writeFile(t, filepath.Join(dir, "deeper", "LICENSE"), "licence", mode)
 			out := filepath.Join(dir, "a."+format)
-			g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, notes}, io.Discard)).To(Succeed())
+			g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, notes})).To(Succeed())
 			content, err := os.ReadFile(out)
 			g.Expect(err).NotTo(HaveOccurred())
 			archives = append(archives, content)
@@ -98,7 +97,7 @@ func TestSBOM_ofThisProgram(t *testing.T) {
 	program, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
 	out := filepath.Join(t.TempDir(), "sbom.json")
-	g.Expect(run(t.Context(), []string{"sbom", "-out", out, "-version", "v1.2.3", program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"sbom", "-out", out, "-version", "v1.2.3", program})).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	var bom struct {
@@ -124,7 +123,7 @@ func TestLicenses_ofThisProgram(t *testing.T) {
 	program, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
 	out := filepath.Join(t.TempDir(), "licenses")
-	g.Expect(run(t.Context(), []string{"licenses", "-out", out, program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"licenses", "-out", out, program})).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(And(ContainSubstring("\n==== Go: LICENSE\n\nCopyright 2009 The Go Authors."),
@@ -141,47 +140,4 @@ func TestLicenses_failWithoutOne(t *testing.T) {
 		g.Expect(appendLicenses(&all, "a", filepath.Dir(writeFile(t, filepath.Join(t.TempDir(), name), "text", 0o600)))).To(Succeed())
 		g.Expect(all.String()).To(Equal("\n==== a: " + name + "\n\ntext\n"))
 	}
-}
-
-func TestCompare(t *testing.T) {
-	pack := func(t *testing.T, dir, name, content string) {
-		t.Helper()
-		from := t.TempDir()
-		changing := writeFile(t, filepath.Join(from, "inside"), content, 0o600)
-		same := writeFile(t, filepath.Join(from, "same"), "same", 0o600)
-		args := []string{"pack", "-out", filepath.Join(dir, name), "-time", modified, changing, same}
-		NewWithT(t).Expect(run(t.Context(), args, io.Discard)).To(Succeed())
-	}
-	for name, test := range map[string]struct {
-		file, content string // written into the second folder; packed, if it is an archive
-		want          string
-	}{
-		"a file":            {"notes", "one\ntwX", "notes: differs from byte 6 on, line 2; 7 and 7 bytes\n"},
-		"a longer file":     {"notes", "one\ntwo!", "notes: differs from byte 7 on, line 2; 7 and 8 bytes\n"},
-		"a member":          {"a.tar.gz", "other", "a.tar.gz: differs in inside\n"},
-		"a member of a zip": {"a.zip", "other", "a.zip: differs in inside\n"},
-		"one more":          {"more", "", "more: only in "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			folders := []string{t.TempDir(), t.TempDir()}
-			for _, dir := range folders {
-				writeFile(t, filepath.Join(dir, "notes"), "one\ntwo", 0o600)
-				pack(t, dir, "a.tar.gz", "content")
-				pack(t, dir, "a.zip", "content")
-			}
-			var out bytes.Buffer
-			g.Expect(run(t.Context(), []string{"compare", folders[0], folders[1]}, &out)).To(Succeed())
-			g.Expect(out.String()).To(Equal("3 files, equal byte for byte\n"))
-			out.Reset()
-			if strings.HasPrefix(test.file, "a.") {
-				pack(t, folders[1], test.file, test.content)
-			} else {
-				writeFile(t, filepath.Join(folders[1], test.file), test.content, 0o600)
-			}
-			g.Expect(run(t.Context(), []string{"compare", folders[0], folders[1]}, &out)).To(MatchError(MatchRegexp(`1 of [34] files differ`)))
-			g.Expect(out.String()).To(HavePrefix(test.want))
-		})
-	}
-	NewWithT(t).Expect(run(t.Context(), []string{"compare", t.TempDir(), t.TempDir()}, io.Discard)).To(MatchError(ContainSubstring("holds no files")))
 }
