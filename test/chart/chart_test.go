@@ -93,10 +93,8 @@ var _ = Describe("Chart", func() {
 			"role.yaml": "phoneproof-operator", "server_kubernetes_role.yaml": "phoneproof-server-kubernetes",
 			"server_postgresql_role.yaml": "phoneproof-server-postgresql",
 		} {
-			content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/files/rbac", file))
-			Expect(err).NotTo(HaveOccurred())
 			var want rbacv1.ClusterRole
-			Expect(yaml.UnmarshalStrict(content, &want)).To(Succeed())
+			Expect(repository.Decode(&want, repository.Roles, file)).To(Succeed())
 			got := typed[rbacv1.ClusterRole](named(objects, "ClusterRole", name))
 			Expect(got.Rules).To(Equal(want.Rules), name)
 			Expect(got.Rules).NotTo(BeEmpty())
