@@ -46,7 +46,7 @@ func Decode(into any, path ...string) error {
 		return err
 	}
 	file := filepath.Join(path...)
-	content, err := os.ReadFile(filepath.Join(root, file)) //nolint:gosec // a test names the file
+	content, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		return fmt.Errorf("decode file: %w", err)
 	}
