@@ -145,6 +145,6 @@ func (r *rotatingReceiver) expectOnce(ctx context.Context, ids []string) {
 	taken, refused := r.readLedger()
 	Expect(refused).To(BeEmpty())
 	Expect(taken).To(HaveEach(1))
-	AddReportEntry("events that came again, which receivers drop", fmt.Sprint(r.again))
+	AddReportEntry("events that came again, which receivers drop", r.again)
 	AddReportEntry("events during a rotation, by the secrets of their signatures", fmt.Sprint(r.signed))
 }
