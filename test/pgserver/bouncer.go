@@ -63,6 +63,30 @@ func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (
 	return port, stop, nil
 }
 
+// awaitTrue waits until a query returns true.
+func (s *Server) awaitTrue(ctx context.Context, query string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URI("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }() // only read from
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		is := false
+		if err := conn.QueryRow(ctx, query).Scan(&is); is || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
 // awaitAnswer waits until a URI answers.
 func (s *Server) awaitAnswer(ctx context.Context, uri string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

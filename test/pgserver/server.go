@@ -90,15 +90,29 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "phoneproof-postgres-")
-	if err != nil {
-		return nil, fmt.Errorf("start PostgreSQL: %w", err)
-	}
-	s := &Server{Bin: bin, dir: dir, owner: owner, output: o.Output}
-	if err := s.createData(ctx, o); err != nil {
+	s := &Server{Bin: bin, owner: owner, output: o.Output}
+	if err := errors.Join(s.reserve(), s.createData(ctx, o)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
 	}
 	return s, nil
+}
+
+// reserve creates the server's folder and reserves its port.
+func (s *Server) reserve() error {
+	var err error
+	if s.dir, err = os.MkdirTemp("", "phoneproof-postgres-"); err != nil {
+		return err
+	}
+	if s.owner != nil {
+		if err := os.Chown(s.dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
+			return err
+		}
+	}
+	if s.reserved, err = ports.Reserve(); err != nil {
+		return err
+	}
+	s.Port = s.reserved.Port()
+	return nil
 }
 
 // ownerOfData returns the user that runs the server; nil for the current one. PostgreSQL refuses to run as root.
@@ -125,23 +139,12 @@ func ownerOfData() (*syscall.Credential, error) {
 }
 
 func (s *Server) createData(ctx context.Context, o Options) error {
-	if s.owner != nil {
-		if err := os.Chown(s.dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
-			return err
-		}
-	}
 	if err := s.run(ctx, "initdb", "--pgdata="+s.dataDir(), "--username=postgres", "--auth=trust", "--encoding=UTF8",
 		"--locale=C", "--no-sync"); err != nil {
 		return err
 	}
-	reserved, err := ports.Reserve()
-	if err != nil {
-		return err
-	}
-	s.reserved, s.Port = reserved, reserved.Port()
 	settings := map[string]string{
-		"port": strconv.Itoa(s.Port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
-		"max_connections": "300", "shared_buffers": "'256MB'", "log_min_messages": "warning",
+		"listen_addresses": "'127.0.0.1'", "max_connections": "300", "shared_buffers": "'256MB'", "log_min_messages": "warning",
 	}
 	if o.Certificate != nil {
 		if err := s.writeCertificate(o.Certificate); err != nil {
@@ -220,7 +223,8 @@ func (s *Server) run(ctx context.Context, name string, args ...string) error {
 
 // Up starts the server after Crash and waits until it answers.
 func (s *Server) Up(ctx context.Context) error {
-	s.server = s.newCommand(context.WithoutCancel(ctx), "postgres", "-D", s.dataDir())
+	// A standby's data has the settings of its primary, so what differs is not among them.
+	s.server = s.newCommand(context.WithoutCancel(ctx), "postgres", "-D", s.dataDir(), "-p", strconv.Itoa(s.Port), "-k", s.dir)
 	s.server.Stdout, s.server.Stderr = s.output, s.output
 	// In a process group of its own, so that a terminal's interrupt reaches only the test. It ends with the test, even if
 	// that dies without a Stop.
@@ -277,7 +281,10 @@ func (s *Server) CPU() (time.Duration, error) { return cputime.OfFamily(s.server
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() error {
-	err := errors.Join(s.endWith(syscall.SIGQUIT), os.RemoveAll(s.dir))
+	err := s.endWith(syscall.SIGQUIT)
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
 	if s.reserved != nil {
 		err = errors.Join(err, s.reserved.Close())
 	}
