@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +30,8 @@ type lines struct {
 	// nil.
 	transactions *pgproxy.Proxy
 	calls        *apiproxy.Proxy
+	// servers are the lines to a database and its standby, by port, if it has one; store is one of them.
+	servers map[int]*faultproxy.Proxy
 	// project has the replicas whose connections come over the lines; nil before it is created.
 	project atomic.Pointer[system.Project]
 	err     error
@@ -72,6 +78,9 @@ func (l *lines) listenForSink(ctx context.Context, address string) (string, erro
 
 // routeDatabase routes a URI over the store's line to the proxy that knows transactions.
 func (l *lines) routeDatabase(uri string) string {
+	if strings.Contains(uri, ",") {
+		return l.routePair(uri)
+	}
 	u, err := url.Parse(uri)
 	if err == nil && l.store == nil {
 		err = l.listenForDatabase(context.Background(), u.Host)
@@ -83,6 +92,28 @@ func (l *lines) routeDatabase(uri string) string {
 	u.Host = l.store.Address
 	return u.String()
 }
+
+// routePair routes a URI with two hosts over a line to each server.
+func (l *lines) routePair(uri string) string {
+	if l.servers == nil {
+		l.servers = map[int]*faultproxy.Proxy{}
+		for _, port := range portOfHost.FindAllStringSubmatch(uri, -1) {
+			line, err := faultproxy.Listen(context.Background(), "127.0.0.1:"+port[1], l.nameOwner)
+			if err != nil {
+				l.err = errors.Join(l.err, err)
+				return uri
+			}
+			number, _ := strconv.Atoi(port[1]) // it matches
+			l.servers[number], l.store = line, line
+		}
+	}
+	return portOfHost.ReplaceAllStringFunc(uri, func(host string) string {
+		number, _ := strconv.Atoi(portOfHost.FindStringSubmatch(host)[1]) // it matches
+		return l.servers[number].Address
+	})
+}
+
+var portOfHost = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
 
 func (l *lines) listenForDatabase(ctx context.Context, address string) error {
 	var err error
@@ -147,7 +178,7 @@ func (l *lines) clearFaults() {
 
 func (l *lines) close() error {
 	var all error
-	for _, line := range []*faultproxy.Proxy{l.store, l.sink} {
+	for _, line := range append(slices.Collect(maps.Values(l.servers)), l.store, l.sink) { // closing twice is harmless
 		if line != nil {
 			all = errors.Join(all, line.Close())
 		}

@@ -39,6 +39,9 @@ type options struct {
 	keep     bool
 	debug    bool
 	program  string
+
+	standby   system.Standby
+	failovers int
 }
 
 func main() {
@@ -72,8 +75,14 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.keep, "keep", false, "keep ledgers and logs after a success, too")
 	flags.BoolVar(&o.debug, "debug", true, "let replicas log at level debug")
 	flags.StringVar(&o.program, "program", "", "path of the program from system.Build; empty builds it")
+	flags.StringVar((*string)(&o.standby), "standby", "",
+		"standby of the database: synchronous or asynchronous; its failovers take the place of the other faults of a database")
+	flags.IntVar(&o.failovers, "failovers", 20, "number of failovers to the standby, if there is one")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.standby != system.NoStandby {
+		stores = string(system.PostgreSQL)
 	}
 	for name := range strings.SplitSeq(stores, ",") {
 		store := system.Store(name)

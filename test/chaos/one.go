@@ -142,6 +142,10 @@ func (t *trial) scheduleOptions() schedule.Options {
 	if t.store == system.Kubernetes {
 		return schedule.Options{Seed: t.seed, Kills: t.kills, Leaders: true, Without: schedule.OfDatabase()}
 	}
+	if t.standby != system.NoStandby {
+		without := slices.Concat(schedule.OfAPIServer(), schedule.OfDatabase(), schedule.OfStore())
+		return schedule.Options{Seed: t.seed, Kills: t.kills, Without: without, Failovers: t.failovers}
+	}
 	return schedule.Options{Seed: t.seed, Kills: t.kills, Without: schedule.OfAPIServer()}
 }
 

@@ -102,7 +102,7 @@ func (t *trial) startSystem(ctx context.Context) error {
 		level = "debug"
 	}
 	t.system, err = system.Start(ctx, system.Options{
-		Store: t.store, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
+		Store: t.store, Standby: t.standby, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
 		Telegram: "http://" + t.platform.Address, Graph: "http://" + t.platform.Address, Project: t.editProject,
 		DatabaseURI: t.lines.routeDatabase, APIServer: t.lines.routeAPIServer,
 		// The witness needs it for the times of commits.
@@ -182,8 +182,8 @@ func (t *trial) startReplicas(ctx context.Context) error {
 	}
 	var err error
 	if t.store == system.PostgreSQL {
-		t.witness, err = witness.WatchDatabase(ctx, t.system.Database)
-		if err == nil {
+		t.witness, err = witness.WatchDatabase(ctx, t.system.PrimaryDatabase)
+		if err == nil && t.standby == system.NoStandby {
 			t.triggers, err = installTriggers(ctx, t.system.Database)
 		}
 	} else {

@@ -135,7 +135,7 @@ func (p *Project) writeFirst(ctx context.Context, object *verifyv1.VerificationP
 	secrets := map[string]string{
 		keyAPI: p.Key, keyWebhook: p.WebhookSecret, keyApp: p.AppSecret, keyAccessToken: "EAAG" + rand.Text(), keyBotToken: p.BotToken,
 	}
-	if p.system.Database != nil {
+	if p.system.PrimaryDatabase() != nil {
 		secrets[keyURI] = p.system.databaseURI()
 	}
 	for key, value := range secrets {
@@ -177,7 +177,12 @@ func replaceFile(file string, content []byte) error {
 
 // databaseURI returns the URI that the replicas use.
 func (s *System) databaseURI() string {
-	uri := s.Database.URI("postgres")
+	var uri string
+	if s.Pair != nil {
+		uri = s.Pair.URI("postgres")
+	} else {
+		uri = s.Database.URI("postgres")
+	}
 	if s.options.DatabaseURI != nil {
 		return s.options.DatabaseURI(uri)
 	}

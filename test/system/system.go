@@ -28,6 +28,24 @@ const (
 	PostgreSQL Store = "postgresql"
 )
 
+// Standby is the kind of standby of a database.
+type Standby string
+
+// The standbys, as the command line names them.
+const (
+	NoStandby    Standby = ""
+	Synchronous  Standby = "synchronous"
+	Asynchronous Standby = "asynchronous"
+)
+
+// PrimaryDatabase returns the database server that takes writes; nil with another store.
+func (s *System) PrimaryDatabase() *pgserver.Server {
+	if s.Pair != nil {
+		return s.Pair.Primary()
+	}
+	return s.Database
+}
+
 // Options configure a system. Store is required.
 type Options struct {
 	Store Store
@@ -50,6 +68,8 @@ type Options struct {
 	DatabaseURI func(uri string) string
 	// APIServer edits how the replicas reach the API server. They authenticate with tokens, and trust its CA.
 	APIServer func(config *rest.Config) error
+	// Standby gives the database a standby.
+	Standby Standby
 	// PostgreSQL has settings of the database server, by name.
 	PostgreSQL map[string]string
 	// Dir receives the logs and the secrets, and is kept. If it is empty, a temporary one is used, which Stop removes.
@@ -64,8 +84,10 @@ type System struct {
 	Plane *controlplane.ControlPlane
 	// Admin is a client with all rights on it.
 	Admin client.Client
-	// Database is the database server; nil with another store.
+	// Database is the database server; nil with another store, and with a standby.
 	Database *pgserver.Server
+	// Pair is a database server with its standby; nil without one.
+	Pair *pgserver.Pair
 	// Dir contains the logs.
 	Dir string
 
@@ -125,7 +147,12 @@ func (s *System) startStore(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.Database, err = pgserver.Start(ctx, pgserver.Options{Settings: s.options.PostgreSQL, Output: log})
+		o := pgserver.Options{Settings: s.options.PostgreSQL, Output: log}
+		if s.options.Standby == NoStandby {
+			s.Database, err = pgserver.Start(ctx, o)
+		} else {
+			s.Pair, err = pgserver.StartPair(ctx, s.options.Standby == Synchronous, o)
+		}
 		return err
 	default:
 		return errors.New("unknown store")
@@ -176,6 +203,9 @@ func (s *System) Stop() error {
 	}
 	if s.Database != nil {
 		all = errors.Join(all, s.Database.Stop())
+	}
+	if s.Pair != nil {
+		all = errors.Join(all, s.Pair.Stop())
 	}
 	if s.Plane != nil {
 		all = errors.Join(all, s.Plane.Stop())

@@ -65,6 +65,8 @@ var effects = map[schedule.Kind]map[effect]tail{
 	schedule.DelayStore:  {unrecorded: attemptTail, late: attemptTail},
 	schedule.HoleStore:   {unrecorded: attemptTail, late: attemptTail},
 	schedule.SlowStore:   {unrecorded: attemptTail, late: attemptTail},
+	schedule.Failover:    {unrecorded: attemptTail, late: attemptTail},
+	schedule.Isolate:     {unrecorded: attemptTail, late: attemptTail},
 	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is retried within the
 	// same call explains nothing: serialization failures, late and repeated events.
 	schedule.CutStore:     {unrecorded: noTail},

@@ -41,6 +41,12 @@ const (
 	CutCommit       Kind = "cut-commit"       // its statements are executed, and its connection ends before the COMMIT arrives
 )
 
+// The kinds for a database with a standby, which takes the primary's place.
+const (
+	Failover Kind = "failover" // the primary is killed, and comes back as the standby
+	Isolate  Kind = "isolate"  // the primary is cut off from clients and standby, and comes back as a second primary until it is fenced
+)
+
 // The kinds for an API server, which hit the watches of informers. What single writes meet is tested call by call at the store.
 const (
 	LagWatch    Kind = "lag-watch"    // events reach informers late
@@ -49,6 +55,11 @@ const (
 
 // OfDatabase returns the kinds that need a database.
 func OfDatabase() []Kind { return []Kind{RefuseCommit, SerializeCommit, CutCommit} }
+
+// OfStore returns the kinds that stop a store, or disturb the line to it.
+func OfStore() []Kind {
+	return []Kind{CrashStore, FreezeStore, CutStore, DelayStore, HoleStore, SlowStore}
+}
 
 // OfAPIServer returns the kinds that need an API server.
 func OfAPIServer() []Kind { return []Kind{LagWatch, RepeatWatch} }
@@ -80,6 +91,8 @@ type Options struct {
 	Kills int
 	// Leaders reports whether one replica holds a lease that all work depends on.
 	Leaders bool
+	// Failovers is the number of failovers to a standby; every other one leaves the primary running.
+	Failovers int
 	// Without are kinds that are left out.
 	Without []Kind
 }
@@ -145,6 +158,9 @@ func Draw(o Options) []Fault {
 		for range max(other.least, o.Kills/other.per) {
 			add(other.kind, other.lasts, other.breaks)
 		}
+	}
+	for n := range o.Failovers {
+		add([]Kind{Failover, Isolate}[n%2], [2]time.Duration{time.Second, 3 * time.Second}, 0)
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		if a.At < b.At {

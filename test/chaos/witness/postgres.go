@@ -14,10 +14,13 @@ import (
 )
 
 // Database is the witness of a database: a trigger records each state in the transaction that commits it.
-type Database struct{ server *pgserver.Server }
+type Database struct {
+	// primary returns the server that takes writes: a failover changes it.
+	primary func() *pgserver.Server
+}
 
 // WatchDatabase installs the witness. The table must exist and be empty.
-func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, error) {
+func WatchDatabase(ctx context.Context, primary func() *pgserver.Server) (*Database, error) {
 	for _, statement := range []string{
 		`CREATE TABLE chaos_changes (n bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL,
 			state phoneproof_requests NOT NULL)`,
@@ -34,11 +37,11 @@ func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, err
 			END $$`,
 		`CREATE TRIGGER chaos_note AFTER INSERT OR UPDATE OR DELETE ON phoneproof_requests FOR EACH ROW EXECUTE FUNCTION chaos_note()`,
 	} {
-		if err := server.Exec(ctx, "postgres", statement); err != nil {
+		if err := primary().Exec(ctx, "postgres", statement); err != nil {
 			return nil, fmt.Errorf("install witness: %w", err)
 		}
 	}
-	return &Database{server: server}, nil
+	return &Database{primary}, nil
 }
 
 // stateColumns are the columns that queryChanges reads.
@@ -84,7 +87,7 @@ func (d *Database) saveChanges(ctx context.Context, path, statement string) erro
 
 // queryChanges calls each with every row.
 func (d *Database) queryChanges(ctx context.Context, statement string, each func(ledger.Change) error) error {
-	conn, err := pgx.Connect(ctx, d.server.URI("postgres"))
+	conn, err := pgx.Connect(ctx, d.primary().URI("postgres"))
 	if err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
