@@ -250,42 +250,6 @@ func (i *injector) takeStoreDown(ctx context.Context, frozen bool) (again func()
 	}
 }
 
-// failOver promotes the standby of a database while its primary is dead, or cut off from everyone. Then the former primary becomes the
-// standby; one that was cut off is first a second primary for a while, until the database's operator fences it.
-func (i *injector) failOver(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
-	i.storeBusy.Lock()
-	defer i.storeBusy.Unlock()
-	i.outages.Add(1)
-	defer i.outages.Add(1)
-	pair, former := i.system.Pair, i.system.Pair.Primary()
-	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
-	reconnect := func() {}
-	if f.Kind == schedule.Isolate {
-		repair := pair.Isolate()
-		line := i.lines.servers[former.Port]
-		line.Set(faultproxy.Weather{Hole: true})
-		reconnect = func() { repair(); line.Set(faultproxy.Weather{}) }
-	} else if err := former.Crash(); err != nil {
-		return err
-	}
-	record.Down = time.Now()
-	sleep(ctx, f.For)
-	record.Up = time.Now()
-	if err := pair.Promote(ctx); err != nil {
-		return err
-	}
-	if f.Kind == schedule.Isolate {
-		reconnect()
-		sleep(ctx, secondPrimary)
-		if err := former.Crash(); err != nil {
-			return err
-		}
-	}
-	err := pair.Rejoin(ctx)
-	record.Until = time.Now()
-	return err
-}
-
 // disturbNetwork applies a fault to the network.
 func (i *injector) disturbNetwork(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
 	line, busy := i.lines.store, &i.storeLine
@@ -311,8 +275,6 @@ func (i *injector) disturbNetwork(ctx context.Context, f schedule.Fault, record 
 }
 
 const (
-	// secondPrimary is how long a former primary runs beside the new one.
-	secondPrimary = 3 * time.Second
 	// delay applies in each direction.
 	delay = 150 * time.Millisecond
 	// slowLine is in bytes per second, for each connection.

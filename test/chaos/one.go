@@ -49,6 +49,9 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 		violated []string
 	)
 	fmt.Fprintf(&lines, "%s:\n", store)
+	if o.standby != system.NoStandby {
+		fmt.Fprintf(&lines, "  %s standby, %s\n", o.standby, describeFailovers(evidence))
+	}
 	for _, v := range judge.Judge(evidence) {
 		counts.add(v)
 		printVerdict(&lines, v)
@@ -57,6 +60,10 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 		}
 	}
 	out.add(counts, lines.String())
+	if counts.failed > 0 && o.standby == system.Asynchronous {
+		t.logf("%s: an asynchronous standby may lack what was acknowledged: what the violations above count is lost", store)
+		return nil
+	}
 	if counts.failed > 0 {
 		return fmt.Errorf("%d invariants violated; ledgers and logs are in %s\n%s", counts.failed, t.dir, strings.Join(violated, "\n"))
 	}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/chaos/judge"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+	"github.com/phoneproof/phoneproof/test/faultproxy"
+)
+
+// secondPrimary is how long a former primary runs beside the new one.
+const secondPrimary = 3 * time.Second
+
+// failOver promotes the standby of a database while its primary is dead, or cut off from everyone. Then the former primary becomes the
+// standby; one that was cut off is first a second primary for a while, until the database's operator fences it.
+func (i *injector) failOver(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
+	i.storeBusy.Lock()
+	defer i.storeBusy.Unlock()
+	i.outages.Add(1)
+	defer i.outages.Add(1)
+	pair, former := i.system.Pair, i.system.Pair.Primary()
+	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
+	reconnect := func() {}
+	if f.Kind == schedule.Isolate {
+		repair := pair.Isolate()
+		line := i.lines.servers[former.Port]
+		line.Set(faultproxy.Weather{Hole: true})
+		reconnect = func() { repair(); line.Set(faultproxy.Weather{}) }
+	} else if err := former.Crash(); err != nil {
+		return err
+	}
+	record.Down = time.Now()
+	sleep(ctx, f.For)
+	record.Up = time.Now()
+	if err := pair.Promote(ctx); err != nil {
+		return err
+	}
+	if f.Kind == schedule.Isolate {
+		reconnect()
+		sleep(ctx, secondPrimary)
+		if err := former.Crash(); err != nil {
+			return err
+		}
+	}
+	err := pair.Rejoin(ctx)
+	record.Until = time.Now()
+	return err
+}
+
+// describeFailovers returns how long no verification began at each failover, from the loss of the primary on.
+func describeFailovers(e *judge.Evidence) string {
+	var without []time.Duration
+	for _, f := range e.Faults {
+		if kind := schedule.Kind(f.Kind); kind != schedule.Failover && kind != schedule.Isolate {
+			continue
+		}
+		first := time.Time{}
+		for _, a := range e.Acks {
+			if a.At.After(f.Down) && (first.IsZero() || a.At.Before(first)) {
+				first = a.At
+			}
+		}
+		if !first.IsZero() {
+			without = append(without, first.Sub(f.From).Round(10*time.Millisecond))
+		}
+	}
+	slices.Sort(without)
+	if len(without) == 0 {
+		return "no verification began after a failover"
+	}
+	return fmt.Sprintf("%d failovers; no verification began for %s (median), %s at most, of which 1 to 3 s until the promotion",
+		len(without), without[len(without)/2], without[len(without)-1])
+}
