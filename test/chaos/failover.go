@@ -12,8 +12,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/faultproxy"
 )
 
-// secondPrimary is how long a former primary runs beside the new one.
-const secondPrimary = 3 * time.Second
+// secondPrimary is how long a former primary runs beside the new one: longer than a replica waits for a commit.
+const secondPrimary = 8 * time.Second
 
 // failOver promotes the standby of a database while its primary is dead, or cut off from everyone. Then the former primary becomes the
 // standby; one that was cut off is first a second primary for a while, until the database's operator fences it.
