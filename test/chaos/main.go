@@ -81,8 +81,12 @@ func parseOptions(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.standby != system.NoStandby {
+	switch o.standby {
+	case system.NoStandby:
+	case system.Synchronous, system.Asynchronous:
 		stores = string(system.PostgreSQL)
+	default:
+		return o, fmt.Errorf("-standby is %q: want %s or %s", o.standby, system.Synchronous, system.Asynchronous)
 	}
 	for name := range strings.SplitSeq(stores, ",") {
 		store := system.Store(name)

@@ -23,6 +23,12 @@ func TestParseOptions(t *testing.T) {
 	g.Expect(o.seed).To(BeEquivalentTo(7))
 	g.Expect(o.duration).To(Equal(4 * time.Minute))
 
+	o, err = parseOptions([]string{"-standby=synchronous"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.stores).To(HaveExactElements(system.PostgreSQL))
+	_, err = parseOptions([]string{"-standby=both"})
+	g.Expect(err).To(MatchError(ContainSubstring(`-standby is "both"`)))
+
 	_, err = parseOptions([]string{"-store=memory"})
 	g.Expect(err).To(MatchError(ContainSubstring(`-store is "memory"`)))
 }

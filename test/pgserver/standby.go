@@ -24,13 +24,6 @@ func (p *Pair) Primary() *Server {
 	return p.primary
 }
 
-// Standby returns the server that streams from the primary, or is to rejoin it.
-func (p *Pair) Standby() *Server {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.standby
-}
-
 // StartPair starts a server and its standby. With a synchronous standby each commit is on both before it is acknowledged. The caller
 // must Stop it.
 func StartPair(ctx context.Context, synchronous bool, o Options) (*Pair, error) {
