@@ -72,6 +72,9 @@ func newIdentity() (string, error) {
 // checkDatabase returns an error if no request can be stored in the database, for the project's conditions.
 func (c *cluster) checkDatabase(ctx context.Context) error {
 	err := c.database.Ready(ctx)
+	if err == nil {
+		err = c.database.Problem() // reads go on while commits wait
+	}
 	if problem, ok := errors.AsType[*postgres.DatabaseError](err); ok {
 		return &projectstatus.StorageError{Rejected: problem.Rejected, Message: problem.Message, Err: problem}
 	}

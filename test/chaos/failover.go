@@ -12,9 +12,9 @@ import (
 	"github.com/phoneproof/phoneproof/test/faultproxy"
 )
 
-// secondPrimary is how long a former primary runs beside the new one. It is shorter than a replica waits for a commit, because after
-// that the replica cancels, and PostgreSQL then commits without the standby: see docs/reliability.md, what is not proven.
-const secondPrimary = 3 * time.Second
+// secondPrimary is how long a former primary runs beside the new one: longer than a replica waits for a commit, and for commits to go on
+// before it renews its connections.
+const secondPrimary = 8 * time.Second
 
 // failOver promotes the standby of a database while its primary is dead, or cut off from everyone. Then the former primary becomes the
 // standby; one that was cut off is first a second primary for a while, until the database's operator fences it.

@@ -82,6 +82,9 @@ func (p *Pair) setSynchronous(ctx context.Context, names string) error {
 		p.primary.Exec(ctx, "postgres", "SELECT pg_reload_conf()"))
 }
 
+// FreezeStandby suspends the standby, and returns a function that resumes it.
+func (p *Pair) FreezeStandby() (thaw func() error, err error) { return p.standby.Freeze() }
+
 // Isolate cuts the primary off from its standby, so that the standby can be promoted beside it.
 func (p *Pair) Isolate() (repair func()) { return p.replication[p.primary].Cut() }
 

@@ -49,8 +49,8 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	config.AfterConnect = checkServer
+	config.ConnConfig.ValidateConnect = validateWriter
+	config.BeforeConnect, config.AfterConnect = refuseCancels, checkServer
 	return config, nil
 }
 
@@ -65,7 +65,7 @@ func checkServer(ctx context.Context, c *pgx.Conn) error {
 			Rejected: true, Message: "the database has synchronous_commit=off, which loses what it has acknowledged; turn it on",
 		}
 	}
-	return nil
+	return endWithClient(ctx, c)
 }
 
 // closingMessage is the error message of a store that is shutting down.
@@ -124,11 +124,15 @@ func (s *Store) followAddress(ctx context.Context, used Address) Address {
 	return used
 }
 
-// checkConnection checks that the connected database answers.
+// checkConnection checks that the connected database answers, and commits.
 func (s *Store) checkConnection(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return s.readDatabaseTime(ctx, s.pool.Load())
+	pool := s.pool.Load()
+	if err := s.readDatabaseTime(ctx, pool); err != nil {
+		return err
+	}
+	return checkStandby(ctx, pool)
 }
 
 // readDatabaseTime records the database's time in the store clock. An answer also shows that the database is alive.

@@ -304,6 +304,14 @@ var (
 
 	sqlVersion = `SELECT version()`
 
+	// sqlCommitsWait finds out whether a commit waits for a synchronous standby for longer than clients wait for answers. The clock is the
+	// server's own.
+	sqlCommitsWait = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+		WHERE wait_event = 'SyncRep' AND query_start < pg_catalog.clock_timestamp() - '3 seconds'::interval)`
+
+	// sqlEndWithClient is for PostgreSQL 14 and later, on Linux.
+	sqlEndWithClient = `SET client_connection_check_interval = '1s'`
+
 	// sqlTune is for PostgreSQL itself, as its version shows. Rows are rewritten a few times and then deleted, so pages need
 	// free space and dead rows must be vacuumed early.
 	sqlTune = `ALTER TABLE phoneproof_requests SET

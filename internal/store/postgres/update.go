@@ -86,6 +86,9 @@ func (s *Store) notifyWorker() {
 
 // updateAll writes the changes of a batch in one transaction, except those of outdated states.
 func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) error {
+	if err := s.checkCommits(); err != nil {
+		return err
+	}
 	// Sorted, so that two batches cannot deadlock.
 	slices.SortFunc(calls, func(a, b *call[change, bool]) int { return strings.Compare(a.in.after.ID, b.in.after.ID) })
 	return s.retryTransaction(ctx, func(c *pgx.Conn) error {

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+var _ = Describe("A database with a synchronous standby", func() {
+	It("is shown to have nothing that the standby lacks, and is left for a new primary", func(ctx SpecContext) {
+		pair, err := pgserver.StartPair(ctx, true, pgserver.Options{Output: GinkgoWriter})
+		if errors.Is(err, pgserver.ErrNotInstalled) {
+			Skip(err.Error())
+		}
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(pair.Stop)
+		s := openStore(ctx, project, pair.URI("postgres"))
+		create := func(i int) (verification.Created, error) {
+			n := creationOf(i)
+			n.Fresh = false // the client may have tried before
+			return s.Create(ctx, n, verification.Limits{})
+		}
+		_, err = create(0)
+		Expect(err).NotTo(HaveOccurred())
+
+		thaw, err := pair.FreezeStandby()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(thaw)
+		began := time.Now()
+		_, err = create(1)
+		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+		Expect(time.Since(began)).To(BeNumerically("<", 3*batchTimeout))
+		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(errCommitsWait))
+		waiting := scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		Expect(waiting).To(BeNumerically(">", 0), "the commit of which the client has gone")
+		for range 100 {
+			_, err = create(1)
+			Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}), "a retry")
+			_, err = s.Claim(ctx, verification.Policy{}, 1, time.Minute)
+			Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+		}
+		Expect(scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).
+			To(Equal(waiting), "no more connections wait")
+		_, err = s.Read(ctx, creationOf(1).ID)
+		Expect(err).To(MatchError(verification.ErrNotFound))
+		_, err = s.Read(ctx, creationOf(0).ID)
+		Expect(err).NotTo(HaveOccurred(), "reads go on")
+
+		Expect(thaw()).To(Succeed())
+		var retried verification.Created
+		Eventually(func() error {
+			retried, err = create(1)
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(retried.Existing).To(BeTrue(), "it is stored once")
+
+		By("promoting the standby while the former primary still takes writes")
+		former := pair.Primary()
+		pair.Isolate()
+		Expect(pair.Promote(ctx)).To(Succeed())
+		Eventually(func() error {
+			_, err := create(2)
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM phoneproof_requests")).To(Equal(3))
+
+		By("making a primary read-only while it is used")
+		Expect(former.Exec(ctx, "postgres", "ALTER SYSTEM SET synchronous_standby_names = ''")).To(Succeed())
+		Expect(former.Exec(ctx, "postgres", "SELECT pg_reload_conf()")).To(Succeed())
+		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(pair.Primary().Exec(ctx, "postgres", "ALTER SYSTEM SET default_transaction_read_only = on")).To(Succeed())
+		Expect(pair.Primary().Exec(ctx, "postgres", "SELECT pg_reload_conf()")).To(Succeed())
+		Eventually(func() (string, error) {
+			conn, err := pgx.Connect(ctx, pair.Primary().URI("postgres"))
+			if err != nil {
+				return "", err
+			}
+			defer func() { _ = conn.Close(ctx) }()
+			var readOnly string
+			return readOnly, conn.QueryRow(ctx, "SHOW default_transaction_read_only").Scan(&readOnly)
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("on"))
+		Eventually(func() error {
+			_, err := create(3)
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(scalarAt[int](ctx, former, "SELECT count(*) FROM phoneproof_requests WHERE id = '"+creationOf(3).ID+"'")).To(Equal(1))
+	})
+})
+
+// scalarAt returns the only value of a query at a server.
+func scalarAt[T any](ctx context.Context, at *pgserver.Server, query string) (value T) {
+	GinkgoHelper()
+	conn, err := pgx.Connect(ctx, at.URI("postgres"))
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	Expect(conn.QueryRow(ctx, query).Scan(&value)).To(Succeed())
+	return value
+}
