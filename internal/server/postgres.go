@@ -73,7 +73,7 @@ func newIdentity() (string, error) {
 func (c *cluster) checkDatabase(ctx context.Context) error {
 	err := c.database.Ready(ctx)
 	if err == nil {
-		err = c.database.Problem() // reads go on while commits wait
+		err = c.database.CheckCommits()
 	}
 	if problem, ok := errors.AsType[*postgres.DatabaseError](err); ok {
 		return &projectstatus.StorageError{Rejected: problem.Rejected, Message: problem.Message, Err: problem}

@@ -57,11 +57,8 @@ func newCreationFilter() func(*call[creation, verification.Created]) bool {
 
 // createAll stores the creations of a batch in one transaction.
 func (s *Store) createAll(ctx context.Context, calls []*call[creation, verification.Created]) error {
-	if err := s.checkCommits(); err != nil {
-		return err
-	}
 	b := newCreationBatch(s.options.Project, calls)
-	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
+	return s.retryWrite(ctx, func(c *pgx.Conn) error {
 		defer func() { b.retried = true }()
 		return b.run(ctx, c)
 	})

@@ -17,6 +17,7 @@ const (
 	opCreate = "create"
 	opUpdate = "update"
 	opRead   = "read"
+	opCheck  = "check"
 )
 
 // newMetrics returns the metrics of a store, registered unless registerer is nil.
@@ -31,7 +32,7 @@ func newMetrics(s *Store, registerer prometheus.Registerer) (*metrics, error) {
 			Help: "Retried transactions: after a serialization failure, a deadlock, or a broken connection.",
 		}),
 	}
-	for _, operation := range []string{opCreate, opUpdate, opRead} {
+	for _, operation := range []string{opCreate, opUpdate, opRead, opCheck} {
 		m.batches.WithLabelValues(operation)
 	}
 	if registerer == nil {

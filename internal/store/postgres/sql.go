@@ -309,6 +309,10 @@ var (
 	sqlCommitsWait = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
 		WHERE wait_event = 'SyncRep' AND query_start < pg_catalog.clock_timestamp() - '3 seconds'::interval)`
 
+	// sqlCommitNothing writes a lock of a row to the log, if the server has a synchronous standby. Others read only.
+	sqlCommitNothing = `SELECT version_id FROM phoneproof_migrations
+		WHERE current_setting('synchronous_standby_names', true) <> '' LIMIT 1 FOR KEY SHARE`
+
 	// sqlEndWithClient is for PostgreSQL 14 and later, on Linux.
 	sqlEndWithClient = `SET client_connection_check_interval = '1s'`
 

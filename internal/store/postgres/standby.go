@@ -10,10 +10,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // errCommitsWait is the problem of a primary that gets no answer from its synchronous standby.
 var errCommitsWait = &DatabaseError{Message: "commits wait for the synchronous standby of the database, which does not answer"}
+
+// errUnavailable matches the errors of a database that does not serve.
+var errUnavailable = &verification.Error{Code: verification.CodeStoreUnavailable}
 
 // errNoCancel is the error of a cancel request, which is never sent.
 var errNoCancel = errors.New("no statement is cancelled")
@@ -83,18 +88,40 @@ func checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
 	return errCommitsWait
 }
 
-// checkCommits returns errCommitsWait while commits wait for a standby: each further one would be a connection more that waits in the
-// server, although its client has gone.
-func (s *Store) checkCommits() error {
+// CheckCommits returns an error while commits wait for a standby, although reads go on. Each further commit would be one more connection
+// that waits in the server after its client has gone.
+func (s *Store) CheckCommits() error {
 	if s.problem.Load() == errCommitsWait {
 		return errCommitsWait
 	}
 	return nil
 }
 
+// checkPrimary returns an error if the server cannot commit: then it may be a former primary, which lacks what the new one has.
+func (s *Store) checkPrimary(ctx context.Context) error {
+	_, err := s.checks.do(ctx, struct{}{})
+	return err
+}
+
+// commitNothing commits a lock that nothing waits for, if the server has a synchronous standby.
+func (s *Store) commitNothing(ctx context.Context, _ []*call[struct{}, struct{}]) error {
+	return s.retryWrite(ctx, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, sqlCommitNothing)
+		return wrapStep("commit nothing", err)
+	})
+}
+
+// retryWrite is retryTransaction for what changes something.
+func (s *Store) retryWrite(ctx context.Context, f func(c *pgx.Conn) error) error {
+	if err := s.CheckCommits(); err != nil {
+		return err
+	}
+	return s.retryTransaction(ctx, f)
+}
+
 // inWrite is inTransaction for what changes something.
 func (s *Store) inWrite(ctx context.Context, f func(c *pgx.Conn) error) error {
-	if err := s.checkCommits(); err != nil {
+	if err := s.CheckCommits(); err != nil {
 		return unavailableError(err)
 	}
 	return s.inTransaction(ctx, f)

@@ -35,16 +35,16 @@ var _ = Describe("A database with a synchronous standby", func() {
 		DeferCleanup(thaw)
 		began := time.Now()
 		_, err = create(1)
-		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+		Expect(err).To(MatchError(errUnavailable))
 		Expect(time.Since(began)).To(BeNumerically("<", 3*batchTimeout))
 		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(errCommitsWait))
 		waiting := scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 		Expect(waiting).To(BeNumerically(">", 0), "the commit of which the client has gone")
 		for range 100 {
 			_, err = create(1)
-			Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}), "a retry")
+			Expect(err).To(MatchError(errUnavailable), "a retry")
 			_, err = s.Claim(ctx, verification.Policy{}, 1, time.Minute)
-			Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+			Expect(err).To(MatchError(errUnavailable))
 		}
 		Expect(scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).
 			To(Equal(waiting), "no more connections wait")
@@ -61,15 +61,20 @@ var _ = Describe("A database with a synchronous standby", func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(retried.Existing).To(BeTrue(), "it is stored once")
 
+		DeferCleanup(pair.Isolate())
+		stale := openStore(ctx, project, pair.Primary().URI("postgres"))
+
 		By("promoting the standby while the former primary still takes writes")
 		former := pair.Primary()
-		pair.Isolate()
 		Expect(pair.Promote(ctx)).To(Succeed())
 		Eventually(func() error {
 			_, err := create(2)
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM phoneproof_requests")).To(Equal(3))
+
+		_, err = stale.Update(ctx, creationOf(2).ID, func(*verification.Request, time.Time) error { return nil })
+		Expect(err).To(MatchError(errUnavailable), "the former primary does not know what is there")
 
 		By("making a primary read-only while it is used")
 		Expect(former.Exec(ctx, "postgres", "ALTER SYSTEM SET synchronous_standby_names = ''")).To(Succeed())

@@ -47,6 +47,7 @@ type Store struct {
 	creates    batcher[creation, verification.Created]
 	updates    batcher[change, bool]
 	reads      batcher[string, *state]
+	checks     batcher[struct{}, struct{}]
 	watch      watch
 	leaseCache leaseCache
 	due        chan struct{}
@@ -86,6 +87,10 @@ func New(o Options) (*Store, error) {
 	s.reads = batcher[string, *state]{
 		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opRead),
 		run: func(ctx context.Context, calls []*call[string, *state]) { runOrSplit(ctx, calls, s.readAll) },
+	}
+	s.checks = batcher[struct{}, struct{}]{
+		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opCheck),
+		run: func(ctx context.Context, calls []*call[struct{}, struct{}]) { runOrSplit(ctx, calls, s.commitNothing) },
 	}
 	return s, nil
 }
@@ -182,6 +187,9 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && r.BoundAt(binding).IsZero():
+		if err := s.checkPrimary(ctx); err != nil {
+			return verification.Request{}, err
+		}
 		return verification.Request{}, verification.ErrNotFound
 	case err != nil:
 		return verification.Request{}, fmt.Errorf("find request of sender: %w", err)

@@ -25,8 +25,20 @@ type change struct {
 	version int64
 }
 
-// Update implements verification.Store.
+// Update implements verification.Store. An error that is not the database's is an answer for good, so it must not come from a state that
+// only a former primary has.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
+	r, err := s.update(ctx, id, mutate)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errUnavailable) {
+		return r, err
+	}
+	if former := s.checkPrimary(ctx); former != nil {
+		return verification.Request{}, former
+	}
+	return r, err
+}
+
+func (s *Store) update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	var attempted int64 = -1
 	for {
 		before, leased := s.leaseCache.takeFresh(id, time.Now())
@@ -86,12 +98,9 @@ func (s *Store) notifyWorker() {
 
 // updateAll writes the changes of a batch in one transaction, except those of outdated states.
 func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) error {
-	if err := s.checkCommits(); err != nil {
-		return err
-	}
 	// Sorted, so that two batches cannot deadlock.
 	slices.SortFunc(calls, func(a, b *call[change, bool]) int { return strings.Compare(a.in.after.ID, b.in.after.ID) })
-	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
+	return s.retryWrite(ctx, func(c *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		batch.Queue(sqlBegin)
 		for _, call := range calls {

@@ -411,6 +411,20 @@ func TestJudge_provenTooLate(t *testing.T) {
 	}
 }
 
+// A former primary answers what it had, while it runs beside the new one.
+func TestJudge_formerPrimary(t *testing.T) {
+	for until, violations := range map[float64]int{80: 0, 71: 1} {
+		e := goodEvidence()
+		e.Faults = append(e.Faults, ledger.Fault{Kind: "isolate", From: at(68), Up: at(69), Until: at(until), Victims: []string{ledger.Everyone}})
+		e.Statuses = append(e.Statuses, ledger.Status{Asked: at(72), At: at(73), ID: "lapsed", Status: "PENDING"})
+		for _, v := range judge.Judge(e) {
+			if v.Name == "I8" {
+				NewWithT(t).Expect(v.Violations).To(HaveLen(violations))
+			}
+		}
+	}
+}
+
 // waitingEvidence returns good evidence in which the first event has failed twice, at 4 and 10 s, and is due again at 400 s.
 func waitingEvidence() *judge.Evidence {
 	e := goodEvidence()
