@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
@@ -52,27 +53,36 @@ func (i *injector) failOver(ctx context.Context, f schedule.Fault, record *ledge
 	return err
 }
 
-// describeFailovers returns how long no verification began at each failover, from the loss of the primary on.
+// describeFailovers returns how long no verification began at each failover: from the loss of the primary on, and from the promotion on.
 func describeFailovers(e *judge.Evidence) string {
-	var without []time.Duration
-	for _, f := range e.Faults {
-		if kind := schedule.Kind(f.Kind); kind != schedule.Failover && kind != schedule.Isolate {
-			continue
-		}
-		first := time.Time{}
-		for _, a := range e.Acks {
-			if a.At.After(f.Down) && (first.IsZero() || a.At.Before(first)) {
-				first = a.At
+	var text strings.Builder
+	for _, kind := range []schedule.Kind{schedule.Failover, schedule.Isolate} {
+		var lost, promoted []time.Duration
+		for _, f := range e.Faults {
+			if schedule.Kind(f.Kind) != kind {
+				continue
+			}
+			first := time.Time{}
+			for _, a := range e.Acks {
+				if a.At.After(f.Down) && (first.IsZero() || a.At.Before(first)) {
+					first = a.At
+				}
+			}
+			if !first.IsZero() {
+				lost, promoted = append(lost, first.Sub(f.From)), append(promoted, first.Sub(f.Up))
 			}
 		}
-		if !first.IsZero() {
-			without = append(without, first.Sub(f.From).Round(10*time.Millisecond))
+		if len(lost) == 0 {
+			continue
 		}
+		fmt.Fprintf(&text, ", %d of kind %s: no verification began for %s, of which %s since the promotion began", len(lost), kind,
+			describeSpread(lost), describeSpread(promoted))
 	}
-	slices.Sort(without)
-	if len(without) == 0 {
-		return "no verification began after a failover"
-	}
-	return fmt.Sprintf("%d failovers; no verification began for %s (median), %s at most, of which 1 to 3 s until the promotion",
-		len(without), without[len(without)/2], without[len(without)-1])
+	return text.String()
+}
+
+// describeSpread returns the median and the maximum.
+func describeSpread(all []time.Duration) string {
+	slices.Sort(all)
+	return fmt.Sprintf("%.1f s (at most %.1f s)", all[len(all)/2].Seconds(), all[len(all)-1].Seconds())
 }

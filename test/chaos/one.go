@@ -50,7 +50,7 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 	)
 	fmt.Fprintf(&lines, "%s:\n", store)
 	if o.standby != system.NoStandby {
-		fmt.Fprintf(&lines, "  %s standby, %s\n", o.standby, describeFailovers(evidence))
+		fmt.Fprintf(&lines, "  %s standby%s\n", o.standby, describeFailovers(evidence))
 	}
 	for _, v := range judge.Judge(evidence) {
 		counts.add(v)

@@ -113,6 +113,11 @@ var postgresMutants = []Mutant{
 		Suite: "postgres", Test: "is rejected if it acknowledges commits that it may lose",
 	},
 	{
+		Name: "postgres-commit-cancelled", Promise: "docs/postgresql.md#the-uri: nothing that a synchronous standby lacks is acknowledged",
+		Symbol: "postgres.refuseCancels", Old: "c != nil {", New: "c != nil && false {",
+		Suite: "postgres", Test: "is shown to have nothing that the standby lacks",
+	},
+	{
 		Name: "postgres-password-in-the-clear", Promise: "docs/postgresql.md#the-uri: no unverified server gets the password",
 		Symbol: "postgres.Address.parse", Old: `if uri.requireAuth == "" {`, New: `if uri.requireAuth == "never" {`,
 		Suite: "postgres", Test: "An impostor in the place of the database",
