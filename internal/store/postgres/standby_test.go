@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -96,6 +97,34 @@ var _ = Describe("A database with a synchronous standby", func() {
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(scalarAt[int](ctx, former, "SELECT count(*) FROM phoneproof_requests WHERE id = '"+creationOf(3).ID+"'")).To(Equal(1))
+	})
+})
+
+// No cancel request ends it.
+var _ = Describe("A change that waits for a lock until it is given up", func() {
+	It("does not stay in the server", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := openStore(ctx, project, uri)
+		n := creationOf(0)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		other := connectAsOwner(ctx)
+		defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
+		_, err = other.Exec(ctx, "BEGIN; SELECT FROM "+schema+".phoneproof_requests FOR UPDATE")
+		Expect(err).NotTo(HaveOccurred())
+		blocked := func() int {
+			return queryScalar[int](ctx, fmt.Sprintf("SELECT count(*) FROM pg_stat_activity WHERE %d = ANY (pg_blocking_pids(pid))", other.PgConn().PID()))
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, 0)
+			})
+			ended <- err
+		}()
+		Eventually(blocked).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(1))
+		Eventually(ended).WithContext(ctx).WithTimeout(time.Minute).Should(Receive(MatchError(errUnavailable)))
+		Eventually(blocked).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
 	})
 })
 
