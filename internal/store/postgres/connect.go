@@ -49,7 +49,6 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	config.ConnConfig.ValidateConnect = validateWriter
 	config.BeforeConnect, config.AfterConnect = refuseCancels, checkServer
 	return config, nil
 }
@@ -130,9 +129,10 @@ func (s *Store) checkConnection(ctx context.Context) error {
 	defer cancel()
 	pool := s.pool.Load()
 	if err := s.readDatabaseTime(ctx, pool); err != nil {
+		s.leaving.Store(false)
 		return err
 	}
-	return checkStandby(ctx, pool)
+	return s.checkStandby(ctx, pool)
 }
 
 // readDatabaseTime records the database's time in the store clock. An answer also shows that the database is alive.
@@ -170,6 +170,7 @@ func (s *Store) connectPool(ctx context.Context, a Address) error {
 	if err != nil {
 		return fmt.Errorf("read address: %w", err)
 	}
+	config.ConnConfig.ValidateConnect = s.validateWriter
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("open pool: %w", err)

@@ -52,39 +52,43 @@ func endWithClient(ctx context.Context, c *pgx.Conn) error {
 	return wrapStep("set connection check", err)
 }
 
-// validateWriter rejects a server that takes no writes. One whose commits wait may be a former primary, and is used only if no other host
-// of the URI takes writes.
-func validateWriter(ctx context.Context, c *pgconn.PgConn) error {
+// validateWriter rejects a server that takes no writes, and, while this replica leaves a former primary, that one.
+func (s *Store) validateWriter(ctx context.Context, c *pgconn.PgConn) error {
 	if err := pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c); err != nil {
 		return fmt.Errorf("find writer: %w", err)
 	}
-	if commitsWait(ctx, c) {
-		// To this one a writer is what it connects to if there is nothing better; pgx compares the type of the error.
-		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, c) //nolint:wrapcheck
+	if s.leaving.Load() {
+		return rejectWaiting(ctx, c)
 	}
 	return nil
 }
 
-// commitsWait reports whether commits of a server wait for a standby. Not every database knows.
-func commitsWait(ctx context.Context, c *pgconn.PgConn) bool {
+// rejectWaiting rejects a server whose commits wait for a standby. Not every database knows.
+func rejectWaiting(ctx context.Context, c *pgconn.PgConn) error {
 	answer := c.ExecParams(ctx, sqlCommitsWait, nil, nil, nil, nil).Read()
-	return answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][0]) == "t"
-}
-
-// checkStandby returns errCommitsWait if commits wait for a standby. If a new connection leads to another primary, all others follow.
-func checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
-	var wait bool
-	if err := pool.QueryRow(ctx, sqlCommitsWait).Scan(&wait); err != nil || !wait {
-		return nil //nolint:nilerr // as commitsWait has it
-	}
-	other, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
-	if err != nil {
+	if answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][0]) == "t" {
 		return errCommitsWait
 	}
-	if !commitsWait(ctx, other.PgConn()) {
+	return nil
+}
+
+// checkStandby returns errCommitsWait if commits wait for a standby. Then it looks for another primary, to which all connections follow.
+// Without one they stay, for reads.
+func (s *Store) checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
+	var wait bool
+	if err := pool.QueryRow(ctx, sqlCommitsWait).Scan(&wait); err != nil || !wait {
+		return nil //nolint:nilerr // as rejectWaiting has it
+	}
+	config := pool.Config().ConnConfig
+	config.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		return errors.Join(pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c), rejectWaiting(ctx, c))
+	}
+	other, err := pgx.ConnectConfig(ctx, config)
+	s.leaving.Store(err == nil)
+	if err == nil {
+		_ = other.Close(ctx)
 		pool.Reset()
 	}
-	_ = other.Close(ctx)
 	return errCommitsWait
 }
 
@@ -97,18 +101,21 @@ func (s *Store) CheckCommits() error {
 	return nil
 }
 
-// checkPrimary returns an error if the server cannot commit: then it may be a former primary, which lacks what the new one has.
-func (s *Store) checkPrimary(ctx context.Context) error {
-	_, err := s.checks.do(ctx, struct{}{})
-	return err
+// readAtPrimary is readAll, after a commit over the same connection. It fails at a former primary, which cannot commit, and lacks what the
+// new one has.
+func (s *Store) readAtPrimary(ctx context.Context, calls []*call[string, *state]) error {
+	return s.retryWrite(ctx, func(c *pgx.Conn) error {
+		if err := commitNothing(ctx, c); err != nil {
+			return err
+		}
+		return s.readCalls(ctx, c, calls)
+	})
 }
 
 // commitNothing commits a lock that nothing waits for, if the server has a synchronous standby.
-func (s *Store) commitNothing(ctx context.Context, _ []*call[struct{}, struct{}]) error {
-	return s.retryWrite(ctx, func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, sqlCommitNothing)
-		return wrapStep("commit nothing", err)
-	})
+func commitNothing(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, sqlCommitNothing)
+	return wrapStep("commit nothing", err)
 }
 
 // retryWrite is retryTransaction for what changes something.

@@ -38,12 +38,14 @@ var _ = Describe("A database with a synchronous standby", func() {
 		_, err = create(1)
 		Expect(err).To(MatchError(errUnavailable))
 		Expect(time.Since(began)).To(BeNumerically("<", 3*batchTimeout))
+		_, err = create(1)
+		Expect(err).To(MatchError(errUnavailable), "a retry")
 		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(errCommitsWait))
 		waiting := scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 		Expect(waiting).To(BeNumerically(">", 0), "the commit of which the client has gone")
 		for range 100 {
 			_, err = create(1)
-			Expect(err).To(MatchError(errUnavailable), "a retry")
+			Expect(err).To(MatchError(errUnavailable), "another retry")
 			_, err = s.Claim(ctx, verification.Policy{}, 1, time.Minute)
 			Expect(err).To(MatchError(errUnavailable))
 		}

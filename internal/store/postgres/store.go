@@ -38,19 +38,22 @@ type Store struct {
 	metrics *metrics
 	pool    atomic.Pointer[pgxpool.Pool]
 	problem atomic.Pointer[DatabaseError]
+	// leaving reports whether new connections avoid servers whose commits wait, because another one takes writes.
+	leaving atomic.Bool
 	// attempted is closed after the first attempt to connect.
 	attempted chan struct{}
 	// unencrypted reports whether the connection that Ready used last crosses a network without TLS.
 	unencrypted atomic.Bool
 
-	workers    workerGroup
-	creates    batcher[creation, verification.Created]
-	updates    batcher[change, bool]
-	reads      batcher[string, *state]
-	checks     batcher[struct{}, struct{}]
-	watch      watch
-	leaseCache leaseCache
-	due        chan struct{}
+	workers workerGroup
+	creates batcher[creation, verification.Created]
+	updates batcher[change, bool]
+	reads   batcher[string, *state]
+	// primaryReads are reads that fail at a former primary.
+	primaryReads batcher[string, *state]
+	watch        watch
+	leaseCache   leaseCache
+	due          chan struct{}
 
 	// Times of the last runs of periodic work, in Unix nanoseconds of this process's clock.
 	abandonedAt, extraAt, keysSweptAt atomic.Int64
@@ -88,9 +91,9 @@ func New(o Options) (*Store, error) {
 		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opRead),
 		run: func(ctx context.Context, calls []*call[string, *state]) { runOrSplit(ctx, calls, s.readAll) },
 	}
-	s.checks = batcher[struct{}, struct{}]{
+	s.primaryReads = batcher[string, *state]{
 		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opCheck),
-		run: func(ctx context.Context, calls []*call[struct{}, struct{}]) { runOrSplit(ctx, calls, s.commitNothing) },
+		run: func(ctx context.Context, calls []*call[string, *state]) { runOrSplit(ctx, calls, s.readAtPrimary) },
 	}
 	return s, nil
 }
@@ -151,7 +154,11 @@ func cloneRequest(read *state, err error) (verification.Request, error) {
 
 // readState returns the current state of a request, which the callers of one batch share.
 func (s *Store) readState(ctx context.Context, id string) (*state, error) {
-	read, err := s.reads.do(ctx, id)
+	return readFrom(ctx, &s.reads, id)
+}
+
+func readFrom(ctx context.Context, reads *batcher[string, *state], id string) (*state, error) {
+	read, err := reads.do(ctx, id)
 	if err == nil && read == nil {
 		err = verification.ErrNotFound
 	}
@@ -159,37 +166,48 @@ func (s *Store) readState(ctx context.Context, id string) (*state, error) {
 }
 
 func (s *Store) readAll(ctx context.Context, calls []*call[string, *state]) error {
+	return s.retryTransaction(ctx, func(c *pgx.Conn) error { return s.readCalls(ctx, c, calls) })
+}
+
+func (s *Store) readCalls(ctx context.Context, c *pgx.Conn, calls []*call[string, *state]) error {
 	ids := make([]string, len(calls))
 	for i, c := range calls {
 		ids[i] = c.in
 	}
-	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
-		states, err := s.readRequests(ctx, c, ids)
-		if err != nil {
-			return err
-		}
-		for _, c := range calls {
-			c.out = states[c.in]
-		}
-		return nil
-	})
+	states, err := s.readRequests(ctx, c, ids)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		c.out = states[c.in]
+	}
+	return nil
 }
 
 // Awaiting implements verification.Store. A binding maps to the last request it was bound to, while that is stored and still has
 // it among its contacts.
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	var r verification.Request
-	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
+	find := func(c *pgx.Conn) error {
 		rows, _ := c.Query(ctx, sqlAwaiting, s.options.Project, binding) // rows holds the error, too
 		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
 		return wrapStep("read bound request", err)
-	})
+	}
+	absent := func(err error) bool {
+		return errors.Is(err, pgx.ErrNoRows) || err == nil && r.BoundAt(binding).IsZero()
+	}
+	err := s.inTransaction(ctx, find)
+	if absent(err) {
+		err = s.inWrite(ctx, func(c *pgx.Conn) error {
+			if err := commitNothing(ctx, c); err != nil {
+				return err
+			}
+			return find(c)
+		})
+	}
 	switch {
-	case errors.Is(err, pgx.ErrNoRows), err == nil && r.BoundAt(binding).IsZero():
-		if err := s.checkPrimary(ctx); err != nil {
-			return verification.Request{}, err
-		}
+	case absent(err):
 		return verification.Request{}, verification.ErrNotFound
 	case err != nil:
 		return verification.Request{}, fmt.Errorf("find request of sender: %w", err)

@@ -25,25 +25,24 @@ type change struct {
 	version int64
 }
 
-// Update implements verification.Store. An error that is not the database's is an answer for good, so it must not come from a state that
-// only a former primary has.
+// Update implements verification.Store. A mutation's error is an answer for good, and so is that there is no such request. Neither may
+// come from a former primary, so each is decided once more.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
-	r, err := s.update(ctx, id, mutate)
+	r, err := s.update(ctx, id, mutate, &s.reads)
 	if err == nil || ctx.Err() != nil || errors.Is(err, errUnavailable) {
 		return r, err
 	}
-	if former := s.checkPrimary(ctx); former != nil {
-		return verification.Request{}, former
-	}
-	return r, err
+	return s.update(ctx, id, mutate, &s.primaryReads)
 }
 
-func (s *Store) update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
+func (s *Store) update(
+	ctx context.Context, id string, mutate verification.Mutation, reads *batcher[string, *state],
+) (verification.Request, error) {
 	var attempted int64 = -1
 	for {
 		before, leased := s.leaseCache.takeFresh(id, time.Now())
 		if !leased {
-			read, err := s.readState(ctx, id)
+			read, err := readFrom(ctx, reads, id)
 			if err != nil {
 				return verification.Request{}, fmt.Errorf("read current state: %w", err)
 			}
