@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/faultproxy"
 )
 
-// secondPrimary is how long a former primary runs beside the new one: longer than a replica waits for a commit, and for commits to go on
-// before it renews its connections.
+// secondPrimary is how long a former primary runs beside the new one: longer than a replica waits for a commit, and for it to find the new
+// primary by itself.
 const secondPrimary = 8 * time.Second
 
 // failOver promotes the standby of a database while its primary is dead, or cut off from everyone. Then the former primary becomes the

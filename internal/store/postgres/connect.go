@@ -32,7 +32,7 @@ const (
 	maxRetryPause = 50 * time.Millisecond
 )
 
-// poolConfig returns the pool configuration of an address. It sets what a URI must not decide: only a writable server is used.
+// poolConfig returns the pool configuration of an address. It sets what a URI must not decide.
 func poolConfig(a Address) (*pgxpool.Config, error) {
 	config, err := a.parse()
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Store) connectPool(ctx context.Context, a Address) error {
 	if err != nil {
 		return fmt.Errorf("read address: %w", err)
 	}
-	config.ConnConfig.ValidateConnect = s.validateWriter
+	config.ConnConfig.ValidateConnect = s.validateWriter // whatever target_session_attrs the URI has
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("open pool: %w", err)

@@ -43,7 +43,7 @@ func refuseCancels(_ context.Context, config *pgx.ConnConfig) error {
 }
 
 // endWithClient makes the server end a statement within a second after its connection was closed, for want of cancel requests. A commit
-// that waits for a standby goes on. What does not know the setting ends the statement later.
+// that waits for a standby goes on. Servers that do not know the setting end the statement later.
 func endWithClient(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, sqlEndWithClient)
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
