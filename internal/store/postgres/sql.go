@@ -304,9 +304,9 @@ var (
 
 	sqlVersion = `SELECT version()`
 
-	// sqlCommitsWait finds out whether a commit waits for a synchronous standby for longer than clients wait for answers. The clock is the
-	// server's own.
-	sqlCommitsWait = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+	// sqlStandby finds out whether commits wait for a synchronous standby at all, and whether one does for longer than clients wait for
+	// answers. The clock is the server's own.
+	sqlStandby = `SELECT coalesce(current_setting('synchronous_standby_names', true), '') <> '', EXISTS (SELECT 1 FROM pg_stat_activity
 		WHERE wait_event = 'SyncRep' AND query_start < pg_catalog.clock_timestamp() - '3 seconds'::interval)`
 
 	// sqlCommitNothing writes a lock of a row to the log, if the server has a synchronous standby. Others read only.

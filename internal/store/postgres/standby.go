@@ -65,8 +65,8 @@ func (s *Store) validateWriter(ctx context.Context, c *pgconn.PgConn) error {
 
 // rejectWaiting rejects a server whose commits wait for a standby. Not every database knows.
 func rejectWaiting(ctx context.Context, c *pgconn.PgConn) error {
-	answer := c.ExecParams(ctx, sqlCommitsWait, nil, nil, nil, nil).Read()
-	if answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][0]) == "t" {
+	answer := c.ExecParams(ctx, sqlStandby, nil, nil, nil, nil).Read()
+	if answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][1]) == "t" {
 		return errCommitsWait
 	}
 	return nil
@@ -75,8 +75,12 @@ func rejectWaiting(ctx context.Context, c *pgconn.PgConn) error {
 // checkStandby returns errCommitsWait if commits wait for a standby. Then it looks for another primary, to which all connections follow.
 // Without one they stay, for reads.
 func (s *Store) checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
-	var wait bool
-	if err := pool.QueryRow(ctx, sqlCommitsWait).Scan(&wait); err != nil || !wait {
+	var synchronous, wait bool
+	err := pool.QueryRow(ctx, sqlStandby).Scan(&synchronous, &wait)
+	if synchronous {
+		s.synchronous.Store(true)
+	}
+	if err != nil || !wait {
 		return nil //nolint:nilerr // as rejectWaiting has it
 	}
 	config := pool.Config().ConnConfig

@@ -38,6 +38,8 @@ type Store struct {
 	metrics *metrics
 	pool    atomic.Pointer[pgxpool.Pool]
 	problem atomic.Pointer[DatabaseError]
+	// synchronous reports whether a server was seen with a synchronous standby.
+	synchronous atomic.Bool
 	// leaving reports whether new connections avoid servers whose commits wait, because another one takes writes.
 	leaving atomic.Bool
 	// attempted is closed after the first attempt to connect.
@@ -198,7 +200,7 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 		return errors.Is(err, pgx.ErrNoRows) || err == nil && r.BoundAt(binding).IsZero()
 	}
 	err := s.inTransaction(ctx, find)
-	if absent(err) {
+	if absent(err) && s.synchronous.Load() {
 		err = s.inWrite(ctx, func(c *pgx.Conn) error {
 			if err := commitNothing(ctx, c); err != nil {
 				return err

@@ -26,10 +26,10 @@ type change struct {
 }
 
 // Update implements verification.Store. A mutation's error is an answer for good, and so is that there is no such request. Neither may
-// come from a former primary, so each is decided once more.
+// come from a former primary, so each is decided once more where there is a synchronous standby.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	r, err := s.update(ctx, id, mutate, &s.reads)
-	if err == nil || ctx.Err() != nil || errors.Is(err, errUnavailable) {
+	if err == nil || !s.synchronous.Load() || ctx.Err() != nil || errors.Is(err, errUnavailable) {
 		return r, err
 	}
 	return s.update(ctx, id, mutate, &s.primaryReads)
