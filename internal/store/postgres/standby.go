@@ -57,19 +57,23 @@ func (s *Store) validateWriter(ctx context.Context, c *pgconn.PgConn) error {
 	if err := pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c); err != nil {
 		return fmt.Errorf("find writer: %w", err)
 	}
-	if s.leaving.Load() {
-		return rejectWaiting(ctx, c)
+	synchronous, wait := readStandby(ctx, c)
+	if synchronous {
+		s.synchronous.Store(true)
+	}
+	if wait && s.leaving.Load() {
+		return errCommitsWait
 	}
 	return nil
 }
 
-// rejectWaiting rejects a server whose commits wait for a standby. Not every database knows.
-func rejectWaiting(ctx context.Context, c *pgconn.PgConn) error {
+// readStandby reports whether a server has a synchronous standby, and whether commits wait for it. Not every database knows.
+func readStandby(ctx context.Context, c *pgconn.PgConn) (synchronous, wait bool) {
 	answer := c.ExecParams(ctx, sqlStandby, nil, nil, nil, nil).Read()
-	if answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][1]) == "t" {
-		return errCommitsWait
+	if answer.Err != nil || len(answer.Rows) != 1 {
+		return false, false
 	}
-	return nil
+	return string(answer.Rows[0][0]) == "t", string(answer.Rows[0][1]) == "t"
 }
 
 // checkStandby returns errCommitsWait if commits wait for a standby. Then it looks for another primary, to which all connections follow.
@@ -81,11 +85,14 @@ func (s *Store) checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
 		s.synchronous.Store(true)
 	}
 	if err != nil || !wait {
-		return nil //nolint:nilerr // as rejectWaiting has it
+		return nil //nolint:nilerr // as readStandby has it
 	}
 	config := pool.Config().ConnConfig
 	config.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-		return errors.Join(pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c), rejectWaiting(ctx, c))
+		if _, wait := readStandby(ctx, c); wait {
+			return errCommitsWait
+		}
+		return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c) //nolint:wrapcheck
 	}
 	other, err := pgx.ConnectConfig(ctx, config)
 	s.leaving.Store(err == nil)
