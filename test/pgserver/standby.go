@@ -88,7 +88,7 @@ func (p *Pair) FreezeStandby() (thaw func() error, err error) { return p.standby
 // Isolate cuts the primary off from its standby, so that the standby can be promoted beside it.
 func (p *Pair) Isolate() (repair func()) { return p.replication[p.primary].Cut() }
 
-// Promote makes the standby the primary, as a failover does: until the other one has joined as its standby, commits wait for nobody.
+// Promote makes the standby the primary, as a failover does: until the other one has joined as its standby, no commit waits for a standby.
 func (p *Pair) Promote(ctx context.Context) error {
 	p.mu.Lock()
 	p.primary, p.standby = p.standby, p.primary
