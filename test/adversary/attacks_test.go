@@ -269,8 +269,8 @@ func (s *scene) guessDigits() {
 			wrong++
 		}
 	}
-	s.Expect(wrong).To(And(BeNumerically(">", 0), BeNumerically("<=", verification.MaxConfirmTries)))
-	for range guesses { // some were refused because others were being compared
+	s.Expect(wrong).To(BeNumerically("<=", verification.MaxConfirmTries))
+	for range guesses { // on a busy machine all of them may have been refused because others were being compared
 		_, err := attacker.enterDigits(fmt.Sprintf("%06d", (right+1)%1_000_000))
 		s.Expect(err).NotTo(HaveOccurred())
 	}
