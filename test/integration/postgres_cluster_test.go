@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -27,15 +26,8 @@ func newClusterDatabaseShop(ctx context.Context, c *cluster) *databaseShop {
 // grantDatabaseRole binds the ServiceAccount to the role of projects with a database, and to no other.
 func (o *databaseShop) grantDatabaseRole(ctx context.Context) {
 	GinkgoHelper()
-	bindings := o.clients.RbacV1().RoleBindings(o.namespace)
-	before, err := bindings.Get(ctx, "serve", metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(bindings.Delete(ctx, "serve", metav1.DeleteOptions{})).To(Succeed())
-	_, err = bindings.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "serve"}, Subjects: before.Subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: postgresRole},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	Expect(o.clients.RbacV1().RoleBindings(o.namespace).Delete(ctx, kubernetesRole, metav1.DeleteOptions{})).To(Succeed())
+	o.bindRole(ctx, "serve", "ClusterRole", postgresRole)
 }
 
 // verifyAcross starts a verification at one replica and completes it at another.
