@@ -31,7 +31,7 @@ func (s *Store) Claim(
 	arguments := s.dueArguments(policy, limit)
 	var claimed []state
 	at := time.Now()
-	err := s.inWrite(ctx, func(c *pgx.Conn) error {
+	err := s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		claimed = claimed[:0]
 		if _, err := c.Exec(ctx, sqlBegin); err != nil {
 			return wrapStep("begin", err)

@@ -31,7 +31,7 @@ func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
 // Delete implements verification.Store.
 func (s *Store) Delete(ctx context.Context, id, version string) error {
 	var conflict bool
-	err := s.inWrite(ctx, func(c *pgx.Conn) error {
+	err := s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		var gone []deleted
 		batch := &pgx.Batch{}
 		batch.Queue(sqlBegin)
@@ -63,7 +63,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 // Sweep implements verification.Queue.
 func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
 	var expired []string
-	err := s.inWrite(ctx, func(c *pgx.Conn) (err error) {
+	err := s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) (err error) {
 		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest,
 			policy.Kinds.Has(verification.EventExpired)))
 		return wrapStep("expire requests", err)
@@ -73,7 +73,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	}
 	s.notifyAll(expired)
 	var gone []deleted
-	err = s.inWrite(ctx, func(c *pgx.Conn) (err error) {
+	err = s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) (err error) {
 		if _, err = c.Exec(ctx, sqlBegin); err != nil {
 			return wrapStep("begin", err)
 		}
@@ -100,7 +100,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 
 // sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
 func (s *Store) sweepAdmissions(ctx context.Context) error {
-	return s.inWrite(ctx, func(c *pgx.Conn) error {
+	return s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
 			if _, err := c.Exec(ctx, statement, s.options.Project); err != nil {
 				return wrapStep("delete old rows", err)

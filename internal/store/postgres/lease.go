@@ -65,7 +65,7 @@ func (l *leaseLock) writeRecord(ctx context.Context, statement string, record re
 		return fmt.Errorf("encode lease record: %w", err)
 	}
 	var written bool
-	err = l.store.inWrite(ctx, func(c *pgx.Conn) error {
+	err = l.store.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, statement, append([]any{l.store.options.Project, string(raw)}, more...)...)
 		written = tag.RowsAffected() > 0
 		return wrapStep("write lease", err)

@@ -137,10 +137,16 @@ func (s *Store) retryWrite(ctx context.Context, f func(c *pgx.Conn) error) error
 	return s.retryTransaction(ctx, f)
 }
 
-// inWrite is inTransaction for what changes something.
-func (s *Store) inWrite(ctx context.Context, f func(c *pgx.Conn) error) error {
+// inWrite is inTransaction for what changes something. It gives up after batchTimeout: at a former primary a commit never ends.
+func (s *Store) inWrite(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
 	if err := s.CheckCommits(); err != nil {
 		return unavailableError(err)
 	}
-	return s.inTransaction(ctx, f)
+	limited, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	err := s.inTransaction(limited, func(c *pgx.Conn) error { return f(limited, c) })
+	if limited.Err() != nil && ctx.Err() == nil && errors.Is(err, limited.Err()) {
+		return unavailableError(err)
+	}
+	return err
 }

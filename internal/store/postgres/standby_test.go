@@ -64,8 +64,21 @@ var _ = Describe("A database with a synchronous standby", func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(retried.Existing).To(BeTrue(), "it is stored once")
 
+		_, err = s.Update(ctx, creationOf(0).ID, func(r *verification.Request, now time.Time) error {
+			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
+		})
+		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(pair.Isolate())
 		stale := openStore(ctx, project, pair.Primary().URI("postgres"))
+		claim := func() ([]verification.Request, error) {
+			return s.Claim(ctx, verification.Policy{Retention: time.Hour, Events: verification.EventsOn}, 1, time.Minute)
+		}
+		claimed := make(chan error, 1)
+		go func() {
+			_, err := claim()
+			claimed <- err
+		}()
+		Eventually(claimed).WithContext(ctx).WithTimeout(time.Minute).Should(Receive(MatchError(errUnavailable)), "its commit waits in the server")
 
 		By("promoting the standby while the former primary still takes writes")
 		former := pair.Primary()
@@ -75,6 +88,7 @@ var _ = Describe("A database with a synchronous standby", func() {
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(scalarAt[int](ctx, pair.Primary(), "SELECT count(*) FROM phoneproof_requests")).To(Equal(3))
+		Expect(claim()).To(HaveLen(1), "the former primary claimed it for itself alone")
 
 		_, err = stale.Update(ctx, creationOf(2).ID, func(*verification.Request, time.Time) error { return nil })
 		Expect(err).To(MatchError(errUnavailable), "the former primary does not know what is there")

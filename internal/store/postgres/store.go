@@ -190,7 +190,7 @@ func (s *Store) readCalls(ctx context.Context, c *pgx.Conn, calls []*call[string
 // it among its contacts.
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	var r verification.Request
-	find := func(c *pgx.Conn) error {
+	find := func(ctx context.Context, c *pgx.Conn) error {
 		rows, _ := c.Query(ctx, sqlAwaiting, s.options.Project, binding) // rows holds the error, too
 		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
@@ -199,13 +199,13 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 	absent := func(err error) bool {
 		return errors.Is(err, pgx.ErrNoRows) || err == nil && r.BoundAt(binding).IsZero()
 	}
-	err := s.inTransaction(ctx, find)
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error { return find(ctx, c) })
 	if absent(err) && s.synchronous.Load() {
-		err = s.inWrite(ctx, func(c *pgx.Conn) error {
+		err = s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 			if err := commitNothing(ctx, c); err != nil {
 				return err
 			}
-			return find(c)
+			return find(ctx, c)
 		})
 	}
 	switch {
