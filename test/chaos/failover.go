@@ -64,7 +64,7 @@ func describeFailovers(e *judge.Evidence) string {
 			}
 			first := time.Time{}
 			for _, a := range e.Acks {
-				if a.At.After(f.Down) && (first.IsZero() || a.At.Before(first)) {
+				if a.Asked.After(f.Down) && (first.IsZero() || a.At.Before(first)) {
 					first = a.At
 				}
 			}
