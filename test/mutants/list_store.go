@@ -109,7 +109,7 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-synchronous-commit-off", Promise: "docs/postgresql.md#the-uri: what a crash would lose is refused",
-		Symbol: "postgres.checkServer", Old: `synchronous == "off"`, New: `synchronous == "never"`,
+		Symbol: "postgres.(*Store).checkServer", Old: `commit == "off"`, New: `commit == "never"`,
 		Suite: "postgres", Test: "is rejected if it acknowledges commits that it may lose",
 	},
 	{

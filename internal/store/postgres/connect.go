@@ -49,22 +49,31 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	config.BeforeConnect, config.AfterConnect = refuseCancels, checkServer
+	config.BeforeConnect = refuseCancels
 	return config, nil
 }
 
 // checkServer rejects a server that acknowledges commits that it may lose.
-func checkServer(ctx context.Context, c *pgx.Conn) error {
-	var synchronous string
-	if err := c.QueryRow(ctx, sqlServer).Scan(&synchronous); err != nil {
-		return fmt.Errorf("read settings: %w", err)
+func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
+	_, commit, synchronous, err := s.readServer(c.QueryRow(ctx, sqlServer))
+	if err != nil {
+		return err
 	}
-	if synchronous == "off" {
+	if commit == "off" || commit == "local" && synchronous {
 		return &DatabaseError{
-			Rejected: true, Message: "the database has synchronous_commit=off, which loses what it has acknowledged; turn it on",
+			Rejected: true, Message: "the database has synchronous_commit=" + commit + ", which loses what it has acknowledged; turn it on",
 		}
 	}
 	return endWithClient(ctx, c)
+}
+
+// readServer reads the answer to sqlServer, and notes that there is a synchronous standby.
+func (s *Store) readServer(answer pgx.Row) (now time.Time, commit string, synchronous bool, err error) {
+	err = answer.Scan(&now, &commit, &synchronous)
+	if synchronous {
+		s.synchronous.Store(true)
+	}
+	return now, commit, synchronous, wrapStep("read settings", err)
 }
 
 // closingMessage is the error message of a store that is shutting down.
@@ -118,6 +127,11 @@ func (s *Store) followAddress(ctx context.Context, used Address) Address {
 		if err == nil {
 			return next.clone()
 		}
+		if s.pool.Load() != nil {
+			if waits := s.checkConnection(ctx); errors.Is(waits, errCommitsWait) {
+				err = waits
+			}
+		}
 		s.recordProblem(err)
 	}
 	return used
@@ -125,22 +139,25 @@ func (s *Store) followAddress(ctx context.Context, used Address) Address {
 
 // checkConnection checks that the connected database answers, and commits.
 func (s *Store) checkConnection(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	asking, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	pool := s.pool.Load()
-	if err := s.readDatabaseTime(ctx, pool); err != nil {
+	if err := s.readDatabaseTime(asking, pool); err != nil {
 		s.leaving.Store(false)
 		return err
 	}
-	return s.checkStandby(ctx, pool)
+	if !s.synchronous.Load() || !commitsWait(asking, pool) {
+		return nil
+	}
+	return s.findPrimary(ctx, pool)
 }
 
 // readDatabaseTime records the database's time in the store clock. An answer also shows that the database is alive.
 func (s *Store) readDatabaseTime(ctx context.Context, pool *pgxpool.Pool) error {
 	finish := s.options.MeasureTime()
-	var now time.Time
-	if err := pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
-		return fmt.Errorf("read the time: %w", err)
+	now, _, _, err := s.readServer(pool.QueryRow(ctx, sqlServer))
+	if err != nil {
+		return err
 	}
 	finish(now, 0)
 	return nil
@@ -171,6 +188,7 @@ func (s *Store) connectPool(ctx context.Context, a Address) error {
 		return fmt.Errorf("read address: %w", err)
 	}
 	config.ConnConfig.ValidateConnect = s.validateWriter // whatever target_session_attrs the URI has
+	config.AfterConnect = s.checkServer
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("open pool: %w", err)

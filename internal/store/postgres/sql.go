@@ -299,15 +299,16 @@ var (
 
 	sqlUpdateLease = `UPDATE phoneproof_leases SET record = $2, version = version + 1 WHERE project = $1 AND version = $3`
 
-	// sqlServer reads the setting that checkServer rejects.
-	sqlServer = `SELECT coalesce(current_setting('synchronous_commit', true), '')`
+	// sqlServer reads the time, how commits wait, and whether there is a synchronous standby.
+	sqlServer = `SELECT statement_timestamp(), coalesce(current_setting('synchronous_commit', true), ''),
+		coalesce(current_setting('synchronous_standby_names', true), '') <> ''`
 
 	sqlVersion = `SELECT version()`
 
-	// sqlStandby finds out whether commits wait for a synchronous standby at all, and whether one does for longer than clients wait for
-	// answers. The clock is the server's own.
-	sqlStandby = `SELECT coalesce(current_setting('synchronous_standby_names', true), '') <> '', EXISTS (SELECT 1 FROM pg_stat_activity
-		WHERE wait_event = 'SyncRep' AND query_start < pg_catalog.clock_timestamp() - '3 seconds'::interval)`
+	// sqlStandby finds out whether a commit of ours waits for a synchronous standby for longer than clients wait for answers. The clock is
+	// the server's own.
+	sqlStandby = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND usename = session_user
+		AND wait_event = 'SyncRep' AND query_start < pg_catalog.clock_timestamp() - '3 seconds'::interval)`
 
 	// sqlCommitNothing writes a lock of a row to the log, if the server has a synchronous standby. Others read only.
 	sqlCommitNothing = `SELECT version_id FROM phoneproof_migrations

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,8 +43,8 @@ func refuseCancels(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// endWithClient makes the server end a statement within a second after its connection was closed, for want of cancel requests. A commit
-// that waits for a standby goes on. Servers that do not know the setting end the statement later.
+// endWithClient makes the server end a statement within a second after its connection was closed, as nothing cancels it. A commit that
+// waits for a standby goes on. Servers that do not know the setting end the statement later.
 func endWithClient(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, sqlEndWithClient)
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
@@ -57,50 +58,47 @@ func (s *Store) validateWriter(ctx context.Context, c *pgconn.PgConn) error {
 	if err := pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c); err != nil {
 		return fmt.Errorf("find writer: %w", err)
 	}
-	synchronous, wait := readStandby(ctx, c)
-	if synchronous {
-		s.synchronous.Store(true)
-	}
-	if wait && s.leaving.Load() {
+	if s.leaving.Load() && commitsWaitAt(ctx, c) {
 		return errCommitsWait
 	}
 	return nil
 }
 
-// readStandby reports whether a server has a synchronous standby, and whether commits wait for it. Not every database knows.
-func readStandby(ctx context.Context, c *pgconn.PgConn) (synchronous, wait bool) {
+// commitsWaitAt is commitsWait for a connection that is being made.
+func commitsWaitAt(ctx context.Context, c *pgconn.PgConn) bool {
 	answer := c.ExecParams(ctx, sqlStandby, nil, nil, nil, nil).Read()
-	if answer.Err != nil || len(answer.Rows) != 1 {
-		return false, false
-	}
-	return string(answer.Rows[0][0]) == "t", string(answer.Rows[0][1]) == "t"
+	return answer.Err == nil && len(answer.Rows) == 1 && string(answer.Rows[0][0]) == "t"
 }
 
-// checkStandby returns errCommitsWait if commits wait for a standby. Then it looks for another primary, to which all connections follow.
-// Without one they stay, for reads.
-func (s *Store) checkStandby(ctx context.Context, pool *pgxpool.Pool) error {
-	var synchronous, wait bool
-	err := pool.QueryRow(ctx, sqlStandby).Scan(&synchronous, &wait)
-	if synchronous {
-		s.synchronous.Store(true)
-	}
-	if err != nil || !wait {
-		return nil //nolint:nilerr // as readStandby has it
-	}
+// commitsWait reports whether commits wait for a standby. A database without the view has none.
+func commitsWait(ctx context.Context, pool *pgxpool.Pool) (wait bool) {
+	err := pool.QueryRow(ctx, sqlStandby).Scan(&wait)
+	return err == nil && wait
+}
+
+// findPrimary looks for another primary, to which all connections follow. Without one they stay, for reads, and it returns errCommitsWait.
+func (s *Store) findPrimary(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	config := pool.Config().ConnConfig
+	config.ConnectTimeout = time.Second // for each host, of which one may be dead
 	config.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
-		if _, wait := readStandby(ctx, c); wait {
+		if commitsWaitAt(ctx, c) {
 			return errCommitsWait
 		}
 		return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c) //nolint:wrapcheck
 	}
 	other, err := pgx.ConnectConfig(ctx, config)
 	s.leaving.Store(err == nil)
-	if err == nil {
-		_ = other.Close(ctx)
-		pool.Reset()
+	if err != nil {
+		return errCommitsWait
 	}
-	return errCommitsWait
+	_ = other.Close(ctx)
+	pool.Reset()
+	if pool.Ping(ctx) != nil || commitsWait(ctx, pool) {
+		return errCommitsWait
+	}
+	return nil
 }
 
 // CheckCommits returns an error while commits wait for a standby, although reads go on. Each further commit would be one more connection

@@ -30,6 +30,7 @@ var _ = Describe("A database with a synchronous standby", func() {
 		}
 		_, err = create(0)
 		Expect(err).NotTo(HaveOccurred())
+		Expect(waitForRefusal(ctx, withSetting(pair.URI("postgres"), "synchronous_commit", "local")).Message).To(ContainSubstring("=local"))
 
 		thaw, err := pair.FreezeStandby()
 		Expect(err).NotTo(HaveOccurred())
