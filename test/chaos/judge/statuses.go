@@ -32,7 +32,7 @@ func judgeMonotone(e *Evidence) *Verdict {
 	former := 0
 	for _, s := range statuses {
 		v.Looked++
-		if (s.Status == pending || s.Status == statusNotFound) && e.hadTwoPrimaries(s) {
+		if e.isOfFormerPrimary(s) {
 			former++
 			continue
 		}
@@ -57,9 +57,9 @@ func judgeMonotone(e *Evidence) *Verdict {
 	return v
 }
 
-// hadTwoPrimaries reports whether a former primary may have given the answer.
-func (e *Evidence) hadTwoPrimaries(s ledger.Status) bool {
-	return slices.ContainsFunc(e.Faults, func(f ledger.Fault) bool {
+// isOfFormerPrimary reports whether a former primary, which lacks what the new one has, may have given the answer.
+func (e *Evidence) isOfFormerPrimary(s ledger.Status) bool {
+	return (s.Status == pending || s.Status == statusNotFound) && slices.ContainsFunc(e.Faults, func(f ledger.Fault) bool {
 		return schedule.Kind(f.Kind) == schedule.Isolate && f.Up.Before(s.At) && s.Asked.Before(f.Until)
 	})
 }
