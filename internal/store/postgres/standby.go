@@ -86,7 +86,7 @@ func (s *Store) findPrimary(ctx context.Context, pool *pgxpool.Pool) error {
 		if commitsWaitAt(ctx, c) {
 			return errCommitsWait
 		}
-		return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c) //nolint:wrapcheck
+		return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c)
 	}
 	other, err := pgx.ConnectConfig(ctx, config)
 	s.leaving.Store(err == nil)
