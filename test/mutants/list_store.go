@@ -72,7 +72,7 @@ var postgresMutants = []Mutant{
 	{
 		Name:    "postgres-declined-by-a-leased-state",
 		Promise: "docs/adr/0006-live-read-before-sending.md: a claim counts as a read for a moment alone",
-		Symbol:  "postgres.(*Store).update", Old: "if err != nil && leased {", New: "if false {",
+		Symbol:  "postgres.(*Store).decideUpdate", Old: "if err != nil && leased {", New: "if false {",
 		Suite: "postgres", Test: "A change after a claim",
 	},
 	{

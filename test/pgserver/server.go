@@ -91,14 +91,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Bin: bin, owner: owner, output: o.Output}
-	if err := errors.Join(s.reserve(), s.createData(ctx, o)); err != nil {
+	if err := errors.Join(s.prepareStart(), s.createData(ctx, o)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-// reserve creates the server's folder and reserves its port.
-func (s *Server) reserve() error {
+// prepareStart creates the server's folder and reserves its port.
+func (s *Server) prepareStart() error {
 	var err error
 	if s.dir, err = os.MkdirTemp("", "phoneproof-postgres-"); err != nil {
 		return err

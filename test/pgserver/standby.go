@@ -47,7 +47,7 @@ func (p *Pair) addStandby(ctx context.Context) error {
 		return err
 	}
 	p.standby = &Server{Bin: p.primary.Bin, owner: p.primary.owner, output: p.primary.output}
-	if err := p.standby.reserve(); err != nil {
+	if err := p.standby.prepareStart(); err != nil {
 		return err
 	}
 	if p.replication[p.standby], err = p.standby.NewLine(ctx); err != nil {

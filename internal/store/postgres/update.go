@@ -28,14 +28,15 @@ type change struct {
 // Update implements verification.Store. A mutation's error is an answer for good, and so is that there is no such request. Neither may
 // come from a former primary, so each is decided once more where there is a synchronous standby.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
-	r, err := s.update(ctx, id, mutate, &s.reads)
+	r, err := s.decideUpdate(ctx, id, mutate, &s.reads)
 	if err == nil || !s.synchronous.Load() || ctx.Err() != nil || errors.Is(err, errUnavailable) {
 		return r, err
 	}
-	return s.update(ctx, id, mutate, &s.primaryReads)
+	return s.decideUpdate(ctx, id, mutate, &s.primaryReads)
 }
 
-func (s *Store) update(
+// decideUpdate applies the mutation to the state that the reads return, until that state is still the present one.
+func (s *Store) decideUpdate(
 	ctx context.Context, id string, mutate verification.Mutation, reads *batcher[string, *state],
 ) (verification.Request, error) {
 	var attempted int64 = -1
