@@ -50,6 +50,14 @@ const (
 	// signs the events of test keys, so none is sent. It never makes a project
 	// not Ready. Absent otherwise.
 	ConditionTestEventsOff = "TestEventsOff"
+	// ConditionCodesReady is True when the template of spec.whatsapp.codes can be
+	// sent in all its languages. It never makes a project not Ready. Absent
+	// without spec.whatsapp.codes.
+	ConditionCodesReady = "CodesReady"
+	// ConditionCodesLimited is True when an API key has used half of its share of
+	// spec.whatsapp.codes.maxPerDay. It never makes a project not Ready. Absent
+	// otherwise.
+	ConditionCodesLimited = "CodesLimited"
 )
 
 // Condition types of a VerificationRequest. For tools that follow kstatus it also
@@ -253,6 +261,41 @@ const (
 	// without testSecretRef. To fix it, name a secret there that signs no real
 	// events ("phoneproof keygen --webhook" makes one), or remove testURL.
 	ReasonTestSecretUnset = "TestSecretUnset"
+)
+
+// Reasons of CodesReady and CodesLimited. CodesReady also has CredentialsRejected,
+// PlatformUnreachable, PlatformFailing and SecretsNotReady.
+const (
+	// ReasonTemplateReady goes with CodesReady=True.
+	ReasonTemplateReady = "TemplateReady"
+	// ReasonTemplateMissing: the WhatsApp Business account has no template of that
+	// name. To fix it, create the template, or correct templateName.
+	ReasonTemplateMissing = "TemplateMissing"
+	// ReasonTemplateNotApproved: Meta has not approved the template, or paused or
+	// disabled it, in a language; the message names it. To fix it, look at the
+	// template in the WhatsApp Manager.
+	ReasonTemplateNotApproved = "TemplateNotApproved"
+	// ReasonTemplateWrongCategory: the template is not of category AUTHENTICATION.
+	// To fix it, create one that is.
+	ReasonTemplateWrongCategory = "TemplateWrongCategory"
+	// ReasonTemplateLanguageMissing: the template lacks one of languages; the
+	// message names it. To fix it, add the language to the template, or remove it
+	// from languages.
+	ReasonTemplateLanguageMissing = "TemplateLanguageMissing"
+	// ReasonTemplateWithoutButton: the template has no copy-code button. To fix it,
+	// create one that has.
+	ReasonTemplateWithoutButton = "TemplateWithoutButton"
+	// ReasonTemplateTTLTooLong: Meta may deliver the template after the request has
+	// ended. To fix it, lower message_send_ttl_seconds of the template, or raise
+	// request.ttl.
+	ReasonTemplateTTLTooLong = "TemplateTTLTooLong"
+	// ReasonTemplateQualityLow: users block or report the template, and Meta may
+	// pause it. To fix it, have codes sent only to users who ask for them.
+	ReasonTemplateQualityLow = "TemplateQualityLow"
+	// ReasonCodesHalfUsed goes with CodesLimited=True; the message names the API
+	// key. To fix it, find out who starts the requests, or raise maxPerDay. It goes
+	// by itself when fewer codes are sent.
+	ReasonCodesHalfUsed = "CodesHalfUsed"
 )
 
 // Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.

@@ -161,6 +161,37 @@ func (s *VerificationProjectSpec) countInitKeys() int32 {
 	return keys
 }
 
+// EffectiveCodes returns what it takes to send codes; nil if none are sent.
+func (s *VerificationProjectSpec) EffectiveCodes() *Codes {
+	if s.WhatsApp == nil {
+		return nil
+	}
+	return s.WhatsApp.Codes
+}
+
+// CountDeliverKeys returns how many API keys may have codes sent. It includes
+// expired keys, as the shares of other limits do, and no test keys.
+func (s *VerificationProjectSpec) CountDeliverKeys() int32 {
+	var keys int32
+	for i := range s.APIKeys {
+		if !s.APIKeys[i].IsTest() && slices.Contains(s.APIKeys[i].Scopes, ScopeDeliver) {
+			keys++
+		}
+	}
+	return keys
+}
+
+// EffectiveCodeShare returns how many codes each API key may have sent in a day,
+// and in an hour; zero if none are sent.
+func (s *VerificationProjectSpec) EffectiveCodeShare() (day, hour int32) {
+	codes := s.EffectiveCodes()
+	if codes == nil {
+		return 0, 0
+	}
+	day = max(1, codes.MaxPerDay/max(1, s.CountDeliverKeys()))
+	return day, max(1, day/6)
+}
+
 // LongestStored returns the longest time that a request occupies a full store if
 // its event is delivered.
 func (s *VerificationProjectSpec) LongestStored() time.Duration {

@@ -100,6 +100,62 @@ type WhatsApp struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('10m') && duration(self) <= duration('24h')`,message="silentAfter must be a duration between 10m and 24h, for example 1h"
 	SilentAfter Duration `json:"silentAfter,omitempty"`
+
+	// codes lets API keys with the scope Deliver have a code sent to the number,
+	// through WhatsApp, in place of a link. Meta charges for each. Default: unset,
+	// no code is sent.
+	// +optional
+	Codes *Codes `json:"codes,omitempty"`
+}
+
+// Country is an ISO 3166 country or territory in two capital letters.
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=2
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z]{2}$')`,message="allowedCountries must be ISO 3166 codes of two capital letters, for example DE"
+type Country string
+
+// TemplateLanguage is a language of a message template, in Meta's form.
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=6
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z]{2,3}(_[A-Z]{2})?$')`,message="languages must be in Meta's form: a language and, after '_', a country, for example en or pt_BR"
+type TemplateLanguage string
+
+// Codes are what it takes to send codes through WhatsApp, and where to.
+type Codes struct {
+	// templateName is the name of a message template of the WhatsApp Business
+	// account, of category AUTHENTICATION with a copy-code button. Lower-case
+	// letters, digits and '_'. Example: phoneproof_code. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9_]+$')`,message="templateName must be the name of a template: lower-case letters, digits and '_'"
+	TemplateName string `json:"templateName"`
+
+	// languages are those that the template is approved in, in Meta's form. The
+	// first is for users who read none of them. At most 16. Example: [en, pt_BR].
+	// Required.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Languages []TemplateLanguage `json:"languages"`
+
+	// allowedCountries are the countries and territories whose numbers codes are
+	// sent to, as ISO 3166 codes of two letters. Several may share a calling code,
+	// as US, CA and DO do. At most 250. Example: [DE, AT]. Required.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=250
+	AllowedCountries []Country `json:"allowedCountries"`
+
+	// maxPerDay is how many codes the project sends in 24 hours at most. API keys
+	// with the scope Deliver have equal shares, and in one hour a sixth of its
+	// share each. 6 to 1000000. Example: 600. Required.
+	// +required
+	// +kubebuilder:validation:Minimum=6
+	// +kubebuilder:validation:Maximum=1000000
+	MaxPerDay int32 `json:"maxPerDay"`
 }
 
 // TelegramUpdates is how messages come from Telegram.

@@ -5,7 +5,7 @@ import (
 )
 
 // Scope is what an API key may do.
-// +kubebuilder:validation:Enum=Init;Status;Read;Redeliver
+// +kubebuilder:validation:Enum=Init;Status;Read;Redeliver;Deliver
 type Scope string
 
 const (
@@ -18,6 +18,8 @@ const (
 	ScopeRead Scope = "Read"
 	// ScopeRedeliver allows sending the event of a verification once more.
 	ScopeRedeliver Scope = "Redeliver"
+	// ScopeDeliver allows having codes sent to phone numbers, which costs money.
+	ScopeDeliver Scope = "Deliver"
 )
 
 // KeyMode is what the requests of an API key are.
@@ -54,7 +56,7 @@ type APIKey struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	Scopes []Scope `json:"scopes,omitempty"`
 
 	// mode is Live for verifications of real numbers, and Test for tests of

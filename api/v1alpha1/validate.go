@@ -59,7 +59,7 @@ func equalRequestSpec(a, b *VerificationRequestSpec) bool {
 		x.CreatedAt.Equal(&y.CreatedAt) && x.ExpiresAt.Equal(&y.ExpiresAt) &&
 		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash && x.SubjectHash == y.SubjectHash && x.DisplayName == y.DisplayName &&
 		x.ReturnURL == y.ReturnURL && slices.Equal(x.OtherMethods, y.OtherMethods) &&
-		x.Assurance == y.Assurance && x.Purpose == y.Purpose && x.Browser == y.Browser &&
+		x.Assurance == y.Assurance && x.Purpose == y.Purpose && x.Browser == y.Browser && x.Deliver == y.Deliver && x.Creator == y.Creator &&
 		a.Reference == b.Reference && a.Locale == b.Locale && maps.Equal(a.Metadata, b.Metadata)
 }
 

@@ -31,7 +31,7 @@ func validateAPIKeys(path *field.Path, keys []APIKey) field.ErrorList {
 		errs = append(errs, key.SecretRef.validateFields(at.Child("secretRef"))...)
 		errs = append(errs, checkOneOf(at.Child("mode"), key.Mode, KeyModeLive, KeyModeTest)...)
 		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow Init and Status", key.Scopes,
-			ScopeInit, ScopeStatus, ScopeRead, ScopeRedeliver)...)
+			ScopeInit, ScopeStatus, ScopeRead, ScopeRedeliver, ScopeDeliver)...)
 	}
 	return errs
 }

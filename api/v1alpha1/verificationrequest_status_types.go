@@ -33,6 +33,41 @@ const (
 	AssuranceEcho Assurance = "Echo"
 )
 
+// Via is what verified a number, where that was no message.
+// +kubebuilder:validation:Enum=Code
+type Via string
+
+// ViaCode is CODE in the HTTP API.
+const ViaCode Via = "Code"
+
+// CodeState is what became of a code.
+// +kubebuilder:validation:Enum=Sent;NotSent
+type CodeState string
+
+const (
+	// CodeStateSent means that the messenger took it, or refused it for a reason
+	// that may depend on the number.
+	CodeStateSent CodeState = "Sent"
+	// CodeStateNotSent means that it was not sent, for a reason that does not
+	// depend on the number.
+	CodeStateNotSent CodeState = "NotSent"
+)
+
+// CodeDelivery is what became of a code.
+type CodeDelivery struct {
+	// state is Sent or NotSent. Required.
+	// +required
+	State CodeState `json:"state"`
+
+	// reason is one word in snake_case for what the messenger answered.
+	// Default: unset.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z][a-z0-9_]*$')`,message="reason must be one word in snake_case"
+	Reason string `json:"reason,omitempty"`
+}
+
 // VerificationRequestStatus says how far a request is. All times that matter
 // are kept here and never only in memory.
 //
@@ -100,8 +135,8 @@ type VerificationRequestStatus struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ProvenAt *metav1.MicroTime `json:"provenAt,omitempty"`
 
-	// wrongCodes is how many wrong session codes were entered; 5 end the
-	// request. Default: 0.
+	// wrongCodes is how many wrong codes were entered; 5 end the request, and 3
+	// one with init.deliver. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5
@@ -125,6 +160,16 @@ type VerificationRequestStatus struct {
 	// Echo where they answered a message to the claimed number. Default: unset, the messenger itself reported the sender's number.
 	// +optional
 	Assurance Assurance `json:"assurance,omitempty"`
+
+	// via is Code where the code that was sent to the number verified it.
+	// Default: unset, a message of the user.
+	// +optional
+	Via Via `json:"via,omitempty"`
+
+	// code is what became of the code of a request with init.deliver. Default:
+	// unset, that is not known.
+	// +optional
+	Code *CodeDelivery `json:"code,omitempty"`
 
 	// contacts are the senders that were asked to share their contact or to
 	// confirm, at most 8; the oldest of those that were to share goes first.
@@ -224,7 +269,7 @@ type Hint struct {
 }
 
 // HintKind is a hint.
-// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;TEXT_REFUSED;CONTACT_REFUSED;NUMBER_ANONYMOUS;NO_QUESTION;DECLINED;WRONG_CODE;CANCELED;NUMBER_WRONG
+// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;TEXT_REFUSED;CONTACT_REFUSED;NUMBER_ANONYMOUS;NO_QUESTION;DECLINED;WRONG_CODE;CANCELED;NUMBER_WRONG;CODE_NOT_SENT
 type HintKind string
 
 // Contact is one sender who was asked for more than the code.

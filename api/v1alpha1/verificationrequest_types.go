@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.delivery.attempts`,priority=1,description="How often the event was sent."
 // +kubebuilder:printcolumn:name="Next attempt",type=string,JSONPath=`.status.delivery.nextAttemptAt`,priority=1,description="When the event is sent next."
+// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.code.state`,priority=1,description="Whether a code was sent to the number: Sent or NotSent."
 type VerificationRequest struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -121,6 +122,13 @@ type VerificationRequestSpec struct {
 	// +optional
 	Init *Init `json:"init,omitempty"`
 }
+
+// Deliver is what is sent to the number of a request.
+// +kubebuilder:validation:Enum=Code
+type Deliver string
+
+// DeliverCode is CODE in the HTTP API.
+const DeliverCode Deliver = "Code"
 
 // MetadataValue is a value of metadata.
 // +kubebuilder:validation:MaxLength=1024
@@ -230,6 +238,20 @@ type Init struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z]+/[A-Z]+$')`,message="browser must be two words in capitals, for example CHROME/WINDOWS"
 	Browser string `json:"browser,omitempty"`
+
+	// deliver is Code where a code is sent to the number through WhatsApp.
+	// Default: unset, nothing is sent.
+	// +optional
+	Deliver Deliver `json:"deliver,omitempty"`
+
+	// creator is a random number of the call that made a request with deliver:
+	// only that call sends the code. 16 lower-case hexadecimal digits.
+	// Default: unset, nothing is sent.
+	// +optional
+	// +kubebuilder:validation:MinLength=16
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{16}$')`,message="creator must be 16 lower-case hexadecimal digits"
+	Creator string `json:"creator,omitempty"`
 }
 
 // VerificationRequestList is a list of VerificationRequests.
