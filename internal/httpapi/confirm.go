@@ -52,6 +52,8 @@ func (x *exchange) readConfirmation() (id string, code verification.SessionCode,
 func (x *exchange) confirmRequest(id string, code verification.SessionCode) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
-	secrets := func(r *verification.Request) [][]byte { return x.settings.SessionSecrets(r, x.api.clock.Now()) }
+	secrets := func(r *verification.Request) verification.CodeSecrets {
+		return x.settings.CodeSecrets(r, x.api.clock.Now())
+	}
 	return x.api.service.ConfirmSession(ctx, id, x.testKey, code, secrets, x.settings.EventKinds())
 }

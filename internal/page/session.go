@@ -106,7 +106,7 @@ func (h *Handler) isReturnCode(v *visit, entered string) bool {
 	if r := &v.request; r.Phase != verification.Pending || !r.IsProven() || !now.Before(r.EndsAt()) {
 		return false
 	}
-	return verification.NewCodeSpace(v.settings.Project).IsReturnCode(&v.request, entered, v.settings.SessionSecrets(&v.request, now))
+	return verification.NewCodeSpace(v.settings.Project).IsReturnCode(&v.request, entered, v.settings.CodeSecrets(&v.request, now).Session)
 }
 
 // serveCancel ends a pending request.
@@ -149,7 +149,7 @@ func (h *Handler) isOfOwnPage(v *visit) bool {
 // answerForm answers a form with the page as it is then.
 func (h *Handler) answerForm(v *visit, status int, problem view.Problem) {
 	out := h.viewOf(v)
-	out.Answer, out.Problem, out.TriesLeft = true, problem, verification.MaxConfirmTries-v.request.WrongCodes
+	out.Answer, out.Problem, out.TriesLeft = true, problem, v.request.TriesLeft()
 	h.write(v, status, out)
 }
 
@@ -188,10 +188,10 @@ func redirect(v *visit, target string) {
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// sessionSecrets returns what the session codes of a request may have been made with.
+// sessionSecrets returns what the codes of a request may have been made with.
 func (h *Handler) sessionSecrets(v *visit) verification.SecretsFunc {
 	now := h.Clock.Now()
-	return func(r *verification.Request) [][]byte { return v.settings.SessionSecrets(r, now) }
+	return func(r *verification.Request) verification.CodeSecrets { return v.settings.CodeSecrets(r, now) }
 }
 
 // storeContext bounds a call of the store. A browser that goes does not end it.

@@ -258,8 +258,8 @@ func (p *sessionPage) confirm() {
 	_, returnCode := p.codes()
 	code, valid := verification.ParseSessionCode(returnCode)
 	p.Expect(valid).To(BeTrue())
-	_, err := p.service.ConfirmSession(p.t.Context(), p.initiated.Request.ID, false, code, func(r *verification.Request) [][]byte {
-		return p.settings.Load().SessionSecrets(r, p.handler.Clock.Now())
+	_, err := p.service.ConfirmSession(p.t.Context(), p.initiated.Request.ID, false, code, func(r *verification.Request) verification.CodeSecrets {
+		return p.settings.Load().CodeSecrets(r, p.handler.Clock.Now())
 	}, 0)
 	p.Expect(err).NotTo(HaveOccurred())
 }

@@ -59,7 +59,7 @@ func stateOfHint(hint verification.HintKind) view.State {
 		return view.Confirm
 	case "":
 	case verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode, verification.HintCanceled: // only after the end
-	case verification.HintNumberWrong: // not of a message
+	case verification.HintNumberWrong, verification.HintCodeNotSent: // not of a message
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func methodOfHint(s *settings.Settings, hint verification.HintKind) verification
 		}
 		return ""
 	case verification.HintOtherNumber, verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode,
-		verification.HintCanceled, verification.HintNumberWrong, "":
+		verification.HintCanceled, verification.HintNumberWrong, verification.HintCodeNotSent, "":
 		return ""
 	}
 	return ""

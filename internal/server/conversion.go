@@ -128,6 +128,12 @@ func (m *conversions) TestStarted(outcome verification.TestOutcome) {
 	}
 }
 
+// CodeStarted implements verification.Observer.
+func (m *conversions) CodeStarted(*verification.Request) {}
+
+// CodeRedeemed implements verification.Observer.
+func (m *conversions) CodeRedeemed(*verification.Request) {}
+
 // Describe implements prometheus.Collector.
 func (m *conversions) Describe(out chan<- *prometheus.Desc) { out <- storedDescription }
 

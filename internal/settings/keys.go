@@ -18,6 +18,7 @@ const (
 	ScopeStatus
 	ScopeRead
 	ScopeRedeliver
+	ScopeDeliver
 )
 
 // Errors of Keys.Find.

@@ -97,6 +97,8 @@ func convertScopes(names []verifyv1.Scope) Scope {
 			all |= ScopeRead
 		case verifyv1.ScopeRedeliver:
 			all |= ScopeRedeliver
+		case verifyv1.ScopeDeliver:
+			all |= ScopeDeliver
 		}
 	}
 	return all
@@ -119,6 +121,7 @@ func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Wha
 		HiddenNumbers:     convertHiddenNumbers(w.EffectiveHiddenNumbers()),
 		AcceptAnyText:     ptr.Deref(w.AcceptAnyText, false),
 		SilentAfter:       spec.EffectiveSilentAfter(),
+		Codes:             buildCodes(spec.EffectiveCodes()),
 		Simulated:         Simulated(token.Current()) || Simulated(secret.Current()),
 	}
 }
@@ -229,12 +232,24 @@ func buildDatabase(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Dat
 	}
 }
 
+// convertCodeLimits returns the limits of codes of each API key; zero if the project sends none.
+func convertCodeLimits(spec *verifyv1.VerificationProjectSpec) verification.CodeLimits {
+	if spec.EffectiveCodes() == nil {
+		return verification.CodeLimits{}
+	}
+	day, hour := spec.EffectiveCodeShare()
+	return verification.CodeLimits{
+		PerDay: verification.Rate{Requests: int(day), Period: 24 * time.Hour}, PerHour: verification.Rate{Requests: int(hour), Period: time.Hour},
+	}
+}
+
 func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 	return verification.Limits{
 		PerKey: convertRate(spec.EffectivePerKey()), PerPhoneNumber: convertRate(spec.EffectivePerPhoneNumber()),
 		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Set for every spec.storage: the store decides whether it has a limit, and memory needs one.
 		MaxStored:       spec.EffectiveMaxStored(),
+		Codes:           convertCodeLimits(spec),
 		DeclineCooldown: spec.EffectiveDeclineCooldown(),
 		KeepLapsed:      spec.Webhook != nil && slices.Contains(spec.Webhook.EffectiveEvents(), verifyv1.EventExpired),
 	}

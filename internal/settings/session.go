@@ -84,14 +84,6 @@ func (s *Settings) SessionSecret(r *verification.Request, now time.Time) []byte 
 	return s.AccountSecret(r.UsedMethod()).Shared(now)
 }
 
-// SessionSecrets returns the secrets that the session codes of a request may have been made with.
-func (s *Settings) SessionSecrets(r *verification.Request, now time.Time) [][]byte {
-	if r.Test {
-		return verification.TestSecrets()
-	}
-	return s.AccountSecret(r.UsedMethod()).Accepted(now)
-}
-
 // SessionCodes returns the session codes of a proven request, as they are given to its user; false if the account's secret is gone.
 func (s *Settings) SessionCodes(r *verification.Request, now time.Time) (verification.SessionCodes, bool) {
 	secret := s.SessionSecret(r, now)

@@ -68,7 +68,7 @@ func TestAllowsSession(t *testing.T) {
 }
 
 // While a secret is changed, replicas have either value: all give the codes of the former one first, and accept those of both.
-func TestSessionSecrets_duringARotation(t *testing.T) {
+func TestCodeSecrets_duringARotation(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	before := NewSecret([]byte("the former secret"))
@@ -84,32 +84,32 @@ func TestSessionSecrets_duringARotation(t *testing.T) {
 		}
 		late, early := of(after), of(before)
 		g.Expect(late.SessionSecret(r, now)).To(Equal(early.SessionSecret(r, now)), "a replica that has not read the new one accepts it")
-		g.Expect(late.SessionSecrets(r, now)).To(ConsistOf([]byte("the former secret"), []byte("the present secret")))
+		g.Expect(late.CodeSecrets(r, now).Session).To(ConsistOf([]byte("the former secret"), []byte("the present secret")))
 		given, ok := early.SessionCodes(r, now)
 		g.Expect(ok).To(BeTrue())
 		again, _ := late.SessionCodes(r, now)
 		g.Expect(again.Digits.Reveal()).To(Equal(given.Digits.Reveal()), "a redelivery says the same")
 		g.Expect(late.SessionSecret(r, now.Add(spreadTime))).To(Equal([]byte("the present secret")))
-		g.Expect(late.SessionSecrets(r, now.Add(Overlap-time.Second))).To(HaveLen(2), "a code that was given before still counts")
-		g.Expect(late.SessionSecrets(r, now.Add(Overlap))).To(Equal([][]byte{[]byte("the present secret")}))
+		g.Expect(late.CodeSecrets(r, now.Add(Overlap-time.Second)).Session).To(HaveLen(2), "a code that was given before still counts")
+		g.Expect(late.CodeSecrets(r, now.Add(Overlap)).Session).To(Equal([][]byte{[]byte("the present secret")}))
 	}
 }
 
-func TestSessionSecrets_areThoseOfTheAccount(t *testing.T) {
+func TestCodeSecrets_areThoseOfTheAccount(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	s := &Settings{
 		Project: "p", WhatsApp: &WhatsApp{AppSecret: NewSecret([]byte("app"))}, Telegram: &Telegram{BotToken: NewSecret([]byte("bot"))},
 	}
 	r := &verification.Request{Method: verification.WhatsApp}
-	g.Expect(s.SessionSecrets(r, now)).To(Equal([][]byte{[]byte("app")}))
+	g.Expect(s.CodeSecrets(r, now).Session).To(Equal([][]byte{[]byte("app")}))
 	r.VerifiedBy = verification.Telegram
-	g.Expect(s.SessionSecrets(r, now)).To(Equal([][]byte{[]byte("bot")}))
+	g.Expect(s.CodeSecrets(r, now).Session).To(Equal([][]byte{[]byte("bot")}))
 	for name, without := range map[string]*Settings{
 		"no account":         {WhatsApp: s.WhatsApp},
 		"an unusable secret": {WhatsApp: s.WhatsApp, Telegram: &Telegram{}},
 	} {
-		g.Expect(without.SessionSecrets(r, now)).To(BeEmpty(), name)
+		g.Expect(without.CodeSecrets(r, now).Session).To(BeEmpty(), name)
 		_, ok := without.SessionCodes(r, now)
 		g.Expect(ok).To(BeFalse(), name)
 	}

@@ -87,6 +87,8 @@ type WhatsApp struct {
 	AcceptAnyText   bool
 	// SilentAfter is how long no message must have come before the project counts as silent.
 	SilentAfter time.Duration
+	// Codes are the codes that the project may send; nil for none.
+	Codes *Codes
 	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }

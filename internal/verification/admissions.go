@@ -17,11 +17,13 @@ type Counted struct {
 	Subject string
 	// Test is set for the request of a test key, which counts by its key alone, apart from all others.
 	Test bool
+	// Deliver is what is sent to the number.
+	Deliver DeliverKind
 }
 
 // Counted returns the creation as the limits count it.
 func (n New) Counted() Counted {
-	return Counted{ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject, Test: n.Test}
+	return Counted{ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject, Test: n.Test, Deliver: n.Terms.Deliver}
 }
 
 // Admissions remember the creations that limits count, for stores that count in memory. They are not safe for concurrent use.

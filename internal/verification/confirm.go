@@ -7,9 +7,17 @@ import (
 	"time"
 )
 
-// SecretsFunc returns the secrets that the session codes of a request may have been made with, by the messenger that proved it; none if
-// the project has lost them. Then no code can be checked, and none counts as wrong.
-type SecretsFunc = func(*Request) [][]byte
+// CodeSecrets are the secrets that the codes of a request may have been made with. A kind without secrets cannot be checked, and no code
+// of it counts as wrong.
+type CodeSecrets struct {
+	// Session are those of the messenger that proved the request, for its session codes.
+	Session [][]byte
+	// Delivered are those of the WhatsApp account, for the code that was sent to the number.
+	Delivered [][]byte
+}
+
+// SecretsFunc returns the secrets of the codes of a request, of which the project may have lost some.
+type SecretsFunc = func(*Request) CodeSecrets
 
 // errNoSecret means that a code cannot be checked.
 var errNoSecret = errors.New("the account's secret is gone")
@@ -97,8 +105,13 @@ func (s *Service) rememberUncounted(id string, end, now time.Time) {
 	s.uncounted.Store(id, end)
 }
 
-func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) bool {
-	return func(r *Request) bool { return s.codes.matchSessionCode(r, code, secrets(r)) }
+func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) (CodeMatch, error) {
+	return func(r *Request) (CodeMatch, error) {
+		if s.codes.matchSessionCode(r, code, secrets(r).Session) {
+			return MatchesSession, nil
+		}
+		return NoMatch, nil
+	}
 }
 
 // enterCode applies a mutation that a wrong code changes, too. A hidden request is not found.
@@ -114,7 +127,7 @@ func (s *Service) enterCode(
 		if isHidden(r) {
 			return errOtherMode
 		}
-		if r.checkConfirmation(now) == nil && len(secrets(r)) == 0 {
+		if r.checkConfirmation(now) == nil && len(secrets(r).Session) == 0 {
 			reason = errNoSecret
 			return reason
 		}

@@ -38,6 +38,12 @@ const (
 	CodeNoConfirmation   ErrorCode = "confirmation_not_needed"
 	CodeAlreadyVerified  ErrorCode = "already_verified"
 	CodeNoEvent          ErrorCode = "no_event"
+
+	CodeInvalidDeliver     ErrorCode = "invalid_deliver"
+	CodeCodesNotConfigured ErrorCode = "codes_not_configured"
+	CodeCountryRefused     ErrorCode = "country_not_allowed"
+	CodeCodesLimited       ErrorCode = "codes_limited"
+	CodeCodesBusy          ErrorCode = "codes_busy"
 )
 
 // Error is an error that a client backend may see: a stable code, a message that names the remedy, and, if one input
@@ -48,7 +54,7 @@ type Error struct {
 	Field   string
 	// Reason is the stable name of the kind of error within a code; empty where there is one kind.
 	Reason string
-	// Limit names the rate that refused, one of the LimitPer constants; empty with other codes.
+	// Limit names the rate that refused, one of the Limit constants; empty with other codes.
 	Limit string
 	// RetryAfter is how long the client should wait; zero if waiting does not help.
 	RetryAfter time.Duration

@@ -41,13 +41,15 @@ const (
 	HintCanceled HintKind = "CANCELED"
 	// HintNumberWrong means that the user of the page went back because the number is not theirs. Anyone with the page can say so.
 	HintNumberWrong HintKind = "NUMBER_WRONG"
+	// HintCodeNotSent means that no code could be sent, for a reason that does not depend on the number.
+	HintCodeNotSent HintKind = "CODE_NOT_SENT"
 )
 
 // hintKinds are all of them.
 var hintKinds = [...]HintKind{
 	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintTextRefused,
 	HintContactRefused, HintNumberAnonymous, HintNoQuestion, HintDeclined, HintWrongCode, HintCanceled,
-	HintNumberWrong,
+	HintNumberWrong, HintCodeNotSent,
 }
 
 // HintKinds returns all hints.

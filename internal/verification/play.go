@@ -20,7 +20,7 @@ func (r *Request) PlaysAt() time.Time {
 		return time.Time{}
 	}
 	after, played := outcome.after()
-	if !played {
+	if !played || outcome == TestCodeNotSent && !r.DeliversCode() {
 		return time.Time{}
 	}
 	return r.CreatedAt.Add(after)
@@ -43,7 +43,9 @@ func (r *Request) Play(now time.Time, wanted EventKinds) error {
 		r.addAttention(HintOtherNumber, now, wanted)
 	case TestDeclined:
 		r.playDecline(claimed, now, wanted)
-	case TestExpired: // nothing comes
+	case TestCodeNotSent:
+		r.addAttention(HintCodeNotSent, now, wanted)
+	case TestExpired, TestCodeUnknown, TestCodesLimited: // nothing comes
 		return ErrUnchanged
 	}
 	return nil

@@ -225,9 +225,9 @@ func TestConfirmSession_ofTestKeys(t *testing.T) {
 	id := w.start(in).Request.ID
 	zeros, _ := verification.ParseSessionCode(verification.TestDigits)
 	wrong, _ := verification.ParseSessionCode("111111")
-	secrets := func(r *verification.Request) [][]byte {
+	secrets := func(r *verification.Request) verification.CodeSecrets {
 		if r.Test {
-			return verification.TestSecrets()
+			return verification.CodeSecrets{Session: verification.TestSecrets(), Delivered: verification.TestSecrets()}
 		}
 		return sessionSecrets(r)
 	}

@@ -137,6 +137,11 @@ type Request struct {
 	// Redelivered identifies the last redelivery that was granted.
 	Redelivered string
 
+	// Via is what verified or proved the request, if that is no message.
+	Via Via
+	// Code is what became of the code that was sent to the number; its zero value while that is not known.
+	Code CodeResult
+
 	// Epoch counts the claims of this request by workers; a worker with an older one may not write.
 	Epoch int64
 	// Version is the store's token of this state. It changes with every write, never comes again, not even for a request
@@ -217,10 +222,13 @@ func (r *Request) settledAt() time.Time {
 // Idempotency-Key always is the same, while a random one is never drawn twice.
 func (r *Request) codeComesBack() bool { return r.BodyHash != "" }
 
-// afterRest returns the time at, or the end of the code's rest if that is later.
+// afterRest returns the time at, or the later end of what keeps the request: the code's rest, and CodeKept.
 func (r *Request) afterRest(at time.Time) time.Time {
 	if end := r.ExpiresAt.Add(CodeRest); r.codeComesBack() && end.After(at) {
-		return end
+		at = end
+	}
+	if end := r.CreatedAt.Add(CodeKept); r.DeliversCode() && !r.Test && end.After(at) {
+		at = end
 	}
 	return at
 }
@@ -304,7 +312,8 @@ func (r *Request) HeardAt() time.Time {
 	}
 	for _, h := range r.Hints {
 		switch h.Kind {
-		case HintWrongCode, HintCanceled, HintNumberWrong, HintNoQuestion: // from the client, the page, and the status of a question
+		case HintWrongCode, HintCanceled, HintNumberWrong: // from the client and the page
+		case HintNoQuestion, HintCodeNotSent: // from the status of what was sent
 		default:
 			if h.At.After(heard) {
 				heard = h.At

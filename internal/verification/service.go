@@ -25,6 +25,8 @@ type Service struct {
 	random io.Reader
 	// Observer is notified of the changes that this process makes; nil for none. Set it before the first use.
 	Observer Observer
+	// Sender sends codes to numbers; nil refuses requests with DeliverCode. Set it before the first use.
+	Sender CodeSender
 	// uncounted has the requests with a wrong code that the store could not count, and when they end.
 	uncounted sync.Map
 }
@@ -39,6 +41,10 @@ type Observer interface {
 	SessionStep(step SessionStep)
 	// TestStarted is called after the request of a test key was stored, in place of all others.
 	TestStarted(outcome TestOutcome)
+	// CodeStarted is called after a new request with DeliverCode was stored, beside Started.
+	CodeStarted(r *Request)
+	// CodeRedeemed is called after this process moved a request to VERIFIED by the code that was sent to the number.
+	CodeRedeemed(r *Request)
 }
 
 // SessionStep is a step in the life of a request of LevelSession. It is a label of metrics.
@@ -117,6 +123,9 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 			return Initiated{}, err
 		}
 		in.TTL, in.KeyHash, in.Subject = outcome.ttl(in.TTL), testKeyHash(in.KeyHash), ""
+	}
+	if in.Terms.Deliver == DeliverCode && s.Sender == nil {
+		return Initiated{}, errNoSender
 	}
 	code, bodyHash, err := s.codeFor(in)
 	if err != nil {
@@ -217,6 +226,7 @@ type hashedBody struct {
 	Level     Level             `json:"level,omitempty"`
 	Purpose   string            `json:"purpose,omitempty"`
 	Browser   string            `json:"browser,omitempty"`
+	Deliver   DeliverKind       `json:"deliver,omitempty"`
 }
 
 // bodyHash identifies the call, however its JSON was written. The subject is not part of it: a user who changes networks between
@@ -226,6 +236,7 @@ func bodyHash(in Initiation) string {
 	body, err := json.Marshal(hashedBody{
 		Method: in.Method, Phone: in.Phone.E164(), Reference: in.Reference, Metadata: in.Metadata, Locale: in.RequestedLocale,
 		ReturnURL: in.ReturnURL, Level: terms.Level, Purpose: terms.Purpose, Browser: terms.Browser,
+		Deliver: terms.Deliver,
 	})
 	if err != nil {
 		panic(err) // not reached: text always marshals

@@ -21,7 +21,7 @@ const (
 const (
 	// ConfirmGrace is how much longer a request may be confirmed that was proven within as long before its expiresAt.
 	ConfirmGrace = 2 * time.Minute
-	// MaxConfirmTries is how many wrong codes end a request, wherever they are entered.
+	// MaxConfirmTries is how many wrong codes end a request to whose number no code is sent, wherever they are entered.
 	MaxConfirmTries = 5
 )
 
@@ -30,6 +30,8 @@ type Terms struct {
 	Level Level
 	// Purpose names one of the project's purposes, and Browser is one of Browsers; the user reads both. Empty for none.
 	Purpose, Browser string
+	// Deliver is what is sent to the number. With DeliverCode the Level is LevelSession.
+	Deliver DeliverKind
 }
 
 // Reasons why a request is not confirmed.
@@ -38,6 +40,7 @@ var (
 	ErrWrongCode        = errors.New("the code is not one of the request")
 	ErrAlreadyConfirmed = errors.New("a code of the request was redeemed before")
 	ErrNoConfirmation   = errors.New("the request needs no confirmation")
+	ErrNoDelivered      = errors.New("the request has no delivered digits")
 )
 
 // IsProven reports whether the claimed number sent the code of a request that a client is still to confirm, or has confirmed.
@@ -67,13 +70,29 @@ func (r *Request) recordProof(e Evidence, binding string, now time.Time, wanted 
 	r.addAttention(HintAwaitingConfirmation, now, wanted)
 }
 
-// ConfirmSession moves a proven request to VERIFIED if matches reports true for the code that was entered. A wrong one counts, and the
-// last of MaxConfirmTries ends the request: both are ErrWrongCode with a change to store.
-func (r *Request) ConfirmSession(matches func(*Request) bool, now time.Time, wanted EventKinds) error {
+// CodeMatch is which code of a request an entered one is.
+type CodeMatch int
+
+// The matches.
+const (
+	NoMatch CodeMatch = iota
+	// MatchesSession is one of the session codes.
+	MatchesSession
+	// MatchesDelivered is the code that was sent to the number.
+	MatchesDelivered
+)
+
+// ConfirmSession moves a proven request to VERIFIED if match finds a match of the code that was entered. A wrong one counts, and the
+// last of MaxTries ends the request: both are ErrWrongCode with a change to store. An error of match is returned, and changes nothing.
+func (r *Request) ConfirmSession(match func(*Request) (CodeMatch, error), now time.Time, wanted EventKinds) error {
 	if err := r.checkConfirmation(now); err != nil {
 		return err
 	}
-	if !matches(r) {
+	found, err := match(r)
+	if err != nil {
+		return err
+	}
+	if found == NoMatch {
 		r.countWrongCode(now, wanted)
 		return ErrWrongCode
 	}
@@ -83,11 +102,14 @@ func (r *Request) ConfirmSession(matches func(*Request) bool, now time.Time, wan
 }
 
 // CheckSessionCode is ConfirmSession without the end: the right code changes nothing, and is ErrUnchanged.
-func (r *Request) CheckSessionCode(matches func(*Request) bool, now time.Time, wanted EventKinds) error {
+func (r *Request) CheckSessionCode(match func(*Request) (CodeMatch, error), now time.Time, wanted EventKinds) error {
 	if err := r.checkConfirmation(now); err != nil {
 		return err
 	}
-	if matches(r) {
+	switch found, err := match(r); {
+	case err != nil:
+		return err
+	case found != NoMatch:
 		return ErrUnchanged
 	}
 	r.countWrongCode(now, wanted)

@@ -17,8 +17,9 @@ import (
 var sessionSecret = []byte("a secret that the pods mount")
 
 // sessionSecrets has the present secret and a former one.
-func sessionSecrets(*verification.Request) [][]byte {
-	return [][]byte{sessionSecret, []byte("the secret before")}
+func sessionSecrets(*verification.Request) verification.CodeSecrets {
+	all := [][]byte{sessionSecret, []byte("the secret before")}
+	return verification.CodeSecrets{Session: all, Delivered: all}
 }
 
 // steps records the steps that an observer was notified of.
@@ -27,6 +28,8 @@ type steps struct {
 	verified int
 }
 
+func (*steps) CodeStarted(*verification.Request)             {}
+func (*steps) CodeRedeemed(*verification.Request)            {}
 func (*steps) Started(verification.Method)                   {}
 func (s *steps) Verified(verification.Method, time.Duration) { s.verified++ }
 func (*steps) TestStarted(verification.TestOutcome)          {}
@@ -129,7 +132,7 @@ func TestSession_withoutASecretConfirmsAndCountsNothing(t *testing.T) {
 	id := initiated.Request.ID
 	confirm := func(code string) (verification.Request, error) {
 		parsed, _ := verification.ParseSessionCode(code)
-		return w.service.ConfirmSession(t.Context(), id, false, parsed, func(*verification.Request) [][]byte { return nil }, everyEvent)
+		return w.service.ConfirmSession(t.Context(), id, false, parsed, func(*verification.Request) verification.CodeSecrets { return verification.CodeSecrets{} }, everyEvent)
 	}
 	unkeyed := verification.NewCodeSpace(projectName).SessionCodes(nil, &initiated.Request)
 	_, err := confirm(unkeyed.Return.Reveal())

@@ -18,6 +18,8 @@ import (
 const (
 	// sessionDigits is how many digits a user types. With MaxConfirmTries a guess succeeds once in 200,000 requests.
 	sessionDigits = 6
+	// deliveredDigits is how many digits are sent to the number. With MaxDeliveredTries a guess succeeds once in 33 million requests.
+	deliveredDigits = 8
 	// returnCodeBytes is the length of what a link carries: 128 bits.
 	returnCodeBytes = 16
 )
@@ -26,12 +28,16 @@ const (
 const (
 	purposeDigits     = "phoneproof/session/digits\x00"
 	purposeReturnCode = "phoneproof/session/return\x00"
+	purposeDelivered  = "phoneproof/session/delivered\x00"
 )
 
 var returnCodeEncoding = base64.RawURLEncoding.Strict()
 
 // TestDigits are the digits of every request of a test key, so that a client's tests need no phone.
 const TestDigits = "000000"
+
+// TestDelivered are the delivered digits of every request of a test key.
+const TestDelivered = "00000000"
 
 // TestSecrets are what the session codes of test keys are made with, in place of the secret of a messenger's account.
 func TestSecrets() [][]byte { return [][]byte{[]byte("phoneproof test requests")} }
@@ -47,20 +53,31 @@ type SessionCodes struct {
 
 // SessionCodes returns the codes of a request under a secret that only the project's servers know.
 func (space CodeSpace) SessionCodes(secret []byte, r *Request) SessionCodes {
-	derive := func(purpose string) []byte {
-		mac := hmac.New(sha256.New, secret)
-		// Neither a project's name nor an id has a NUL. The time distinguishes requests that have the same id one after the other.
-		mac.Write([]byte(purpose + space.name + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMicro(), 10)))
-		return mac.Sum(nil)
-	}
-	digits := fmt.Sprintf("%0*d", sessionDigits, binary.BigEndian.Uint64(derive(purposeDigits))%1_000_000)
+	digits := fmt.Sprintf("%0*d", sessionDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDigits))%1_000_000)
 	if r.Test {
 		digits = TestDigits
 	}
 	return SessionCodes{
 		Digits: redact.New(digits),
-		Return: redact.New(returnCodeEncoding.EncodeToString(derive(purposeReturnCode)[:returnCodeBytes])),
+		Return: redact.New(returnCodeEncoding.EncodeToString(space.derive(secret, r, purposeReturnCode)[:returnCodeBytes])),
 	}
+}
+
+// DeliveredCode returns the eight digits that are sent to the number of a request with DeliverCode, under the secret of the project's
+// WhatsApp account.
+func (space CodeSpace) DeliveredCode(secret []byte, r *Request) redact.Value[string] {
+	if r.Test {
+		return redact.New(TestDelivered)
+	}
+	return redact.New(fmt.Sprintf("%0*d", deliveredDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDelivered))%100_000_000))
+}
+
+// derive returns 32 bytes that only the secret's owner can make of a request, for one purpose.
+func (space CodeSpace) derive(secret []byte, r *Request, purpose string) []byte {
+	mac := hmac.New(sha256.New, secret)
+	// Neither a project's name nor an id has a NUL. The time distinguishes requests that have the same id one after the other.
+	mac.Write([]byte(purpose + space.name + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMicro(), 10)))
+	return mac.Sum(nil)
 }
 
 // SessionCode is a code that was entered to confirm a request.

@@ -82,6 +82,10 @@ type Counter interface {
 
 	// Activity returns what became of the stored requests of a method since a time of the store clock, as far as this replica knows.
 	Activity(ctx context.Context, m Method, since time.Time) (Activity, error)
+
+	// CodesStarted returns how many requests with DeliverCode each API key of mode Live started since a time of the store clock, as far
+	// as this replica knows. A store may stop at MostCounted in all.
+	CodesStarted(ctx context.Context, since time.Time) (map[string]int, error)
 }
 
 // MostCounted is where a store may stop counting the requests of one state.
@@ -131,6 +135,9 @@ type New struct {
 	Terms Terms
 	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
+	// Creator is 16 random lower-case hexadecimal digits with DeliverCode, and empty otherwise. It distinguishes two creations of one id
+	// in the same microsecond, of which only the stored one may send.
+	Creator string
 	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
 	// has checked the limits.
 	Fresh bool
@@ -170,6 +177,9 @@ type Limits struct {
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate
+	// Codes limits requests with DeliverCode by New.KeyName, beside the rates above and CodeNumberRates; zero if the project sends no
+	// codes.
+	Codes CodeLimits
 	// DeclineCooldown is how long no request starts for a number, in its canonical form, whose owner answered "Not me" (see
 	// Request.DeclinedAt); zero for no such time.
 	DeclineCooldown time.Duration
@@ -206,11 +216,15 @@ const (
 	LimitPerPrefix      = "prefix"
 	LimitPerSubject     = "subject"
 	LimitDeclined       = "declined"
+	LimitCodes          = "codes"
+	LimitCodeNumber     = "codesPhoneNumber"
 )
 
 // Waits are how long each rate asks a creation to wait; zero or less where it admits the creation.
 type Waits struct {
 	Key, PhoneNumber, Prefix, Subject, Declined time.Duration
+	// Codes and CodeNumber are those of requests with DeliverCode.
+	Codes, CodeNumber time.Duration
 }
 
 // Refusal returns the refusal by the rate with the longest wait, because a retry after a shorter one would be refused
@@ -220,13 +234,19 @@ func (w Waits) Refusal() error {
 	for _, other := range [...]struct {
 		limit string
 		wait  time.Duration
-	}{{LimitPerPhoneNumber, w.PhoneNumber}, {LimitPerPrefix, w.Prefix}, {LimitPerSubject, w.Subject}, {LimitDeclined, w.Declined}} {
+	}{
+		{LimitPerPhoneNumber, w.PhoneNumber}, {LimitPerPrefix, w.Prefix}, {LimitPerSubject, w.Subject}, {LimitDeclined, w.Declined},
+		{LimitCodes, w.Codes}, {LimitCodeNumber, w.CodeNumber},
+	} {
 		if other.wait > longest {
 			limit, longest = other.limit, other.wait
 		}
 	}
 	if longest <= 0 {
 		return nil
+	}
+	if limit == LimitCodes || limit == LimitCodeNumber {
+		return CodesLimited(limit, longest)
 	}
 	return RateLimited(limit, longest)
 }

@@ -24,6 +24,12 @@ const (
 	TestOtherNumber TestOutcome = "other_number"
 	// TestDeclined is the answer "Not me" of the owner of the claimed number.
 	TestDeclined TestOutcome = "declined"
+	// TestCodeNotSent is a code that could not be sent, and no message.
+	TestCodeNotSent TestOutcome = "code_not_sent"
+	// TestCodeUnknown is a code of which it is never known whether it was sent, and no message.
+	TestCodeUnknown TestOutcome = "code_unknown"
+	// TestCodesLimited is the refusal of a code by a limit. Without DeliverCode it is TestExpired.
+	TestCodesLimited TestOutcome = "codes_limited"
 )
 
 const (
@@ -50,6 +56,9 @@ var testNumbers = []TestNumber{
 	{fictional("+12025550113"), TestNumberHidden, "the sender hides the number: hint NUMBER_HIDDEN, expired after 10 seconds"},
 	{fictional("+12025550114"), TestOtherNumber, "the message comes from another number: hint OTHER_NUMBER, expired after 10 seconds"},
 	{fictional("+12025550115"), TestDeclined, `the owner answers "Not me": expired at once, with hint DECLINED`},
+	{fictional("+12025550116"), TestCodeNotSent, "a code is not sent: hint CODE_NOT_SENT; expired after 10 seconds"},
+	{fictional("+12025550117"), TestCodeUnknown, "it is not known whether a code was sent: codeDelivery UNKNOWN; expired after 10 seconds"},
+	{fictional("+12025550118"), TestCodesLimited, "a code is refused: codes_limited; without one, expired after 10 seconds"},
 }
 
 // fictional returns a number of the table.
@@ -77,7 +86,7 @@ func findTestOutcome(n phone.Number) (TestOutcome, bool) {
 // ttl returns how long the request of an outcome lasts in a project whose requests last for ttl.
 func (o TestOutcome) ttl(ttl time.Duration) time.Duration {
 	switch o {
-	case TestExpired, TestNumberHidden, TestOtherNumber:
+	case TestExpired, TestNumberHidden, TestOtherNumber, TestCodeNotSent, TestCodeUnknown, TestCodesLimited:
 		return min(ttl, TestShortLife)
 	default:
 		return ttl
@@ -87,7 +96,7 @@ func (o TestOutcome) ttl(ttl time.Duration) time.Duration {
 // after returns how long after the creation of a request its outcome is played; false if nothing is to be done before its end.
 func (o TestOutcome) after() (time.Duration, bool) {
 	switch o {
-	case TestVerifiedAtOnce, TestNumberHidden, TestOtherNumber, TestDeclined:
+	case TestVerifiedAtOnce, TestNumberHidden, TestOtherNumber, TestDeclined, TestCodeNotSent:
 		return 0, true
 	case TestVerifiedLater:
 		return testDelay, true

@@ -279,7 +279,7 @@ func TestSession_notMeTooLate(t *testing.T) {
 		w.prove(made)
 		entered, _ := verification.ParseSessionCode(w.codesOf(made).Digits.Reveal())
 		_, err := w.service.ConfirmSession(t.Context(), made.Request.ID, false, entered,
-			func(r *verification.Request) [][]byte { return w.settings.SessionSecrets(r, w.now()) }, 0)
+			func(r *verification.Request) verification.CodeSecrets { return w.settings.CodeSecrets(r, w.now()) }, 0)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(w.accept(w.update(3, user, "Not me"))).To(Equal(messenger.OutcomeVerified))
 		w.Expect(w.phase(made.Request.ID)).To(Equal(verification.Verified))

@@ -95,7 +95,9 @@ func (f *fixture) confirm(made verification.Initiated, code string) {
 	f.t.Helper()
 	entered, ok := verification.ParseSessionCode(code)
 	f.Expect(ok).To(BeTrue())
-	secrets := func(r *verification.Request) [][]byte { return f.settings.SessionSecrets(r, f.clock.Now()) }
+	secrets := func(r *verification.Request) verification.CodeSecrets {
+		return f.settings.CodeSecrets(r, f.clock.Now())
+	}
 	_, err := f.service.ConfirmSession(f.t.Context(), made.Request.ID, false, entered, secrets, 0)
 	f.Expect(err).NotTo(HaveOccurred())
 }
@@ -416,7 +418,9 @@ func TestSession_rotatedSecret(t *testing.T) {
 
 	entered, _ := verification.ParseSessionCode(digits)
 	_, err := f.service.CheckSessionCode(t.Context(), made.Request.ID, entered,
-		func(r *verification.Request) [][]byte { return f.settings.SessionSecrets(r, f.clock.Now()) }, 0)
+		func(r *verification.Request) verification.CodeSecrets {
+			return f.settings.CodeSecrets(r, f.clock.Now())
+		}, 0)
 	f.Expect(err).NotTo(HaveOccurred())
 	tap := webhookOf(tapOf(f.notMeOf(sent), nil))
 	f.Expect(f.postTo(f.hook, tap, sign(tap, "anothercanarysecret")).Code).To(Equal(http.StatusOK))

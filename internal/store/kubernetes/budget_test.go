@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -44,9 +45,9 @@ func proveNow(r *verification.Request, now time.Time) error {
 }
 
 // enterCode is the mutation for a code that a client redeems, with the wrong ones stored as the service does.
-func enterCode(right bool) verification.Mutation {
+func enterCode(match verification.CodeMatch) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
-		err := r.ConfirmSession(func(*verification.Request) bool { return right }, now, verification.NewEventKinds(verification.EventSuccess))
+		err := r.ConfirmSession(storetest.Match(match), now, verification.NewEventKinds(verification.EventSuccess))
 		if errors.Is(err, verification.ErrWrongCode) {
 			return nil
 		}
@@ -124,7 +125,7 @@ var _ = Describe("The budget of calls", func() {
 		_, err := s.Create(ctx, n, verification.Limits{DeclineCooldown: time.Hour})
 		Expect(err).NotTo(HaveOccurred())
 		update(ctx, n.ID, proveNow)
-		update(ctx, n.ID, enterCode(true))
+		update(ctx, n.ID, enterCode(verification.MatchesSession))
 		r := update(ctx, n.ID, attempt(true))
 		Expect(s.Delete(ctx, n.ID, r.Version)).To(Succeed())
 		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 3, "delete": 1}))
@@ -134,7 +135,7 @@ var _ = Describe("The budget of calls", func() {
 		Expect(err).NotTo(HaveOccurred())
 		update(ctx, n.ID, proveNow)
 		tap.take()
-		update(ctx, n.ID, enterCode(false))
+		update(ctx, n.ID, enterCode(verification.NoMatch))
 		Expect(tap.take()).To(Equal(map[string]int{"update": 1}))
 	})
 
@@ -145,7 +146,7 @@ var _ = Describe("The budget of calls", func() {
 		proven := update(ctx, n.ID, proveNow)
 		tap.take()
 		checked := update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
-			return r.CheckSessionCode(func(*verification.Request) bool { return true }, now, 0)
+			return r.CheckSessionCode(storetest.Match(verification.MatchesSession), now, 0)
 		})
 		Expect(checked).To(Equal(proven))
 		Expect(tap.take()).To(Equal(map[string]int{"get": 1}), "a cached state is never the answer")
@@ -502,8 +503,8 @@ var _ = Describe("The size of objects", func() {
 			return r.VerifyContact(e, bindingOf(0), now, verification.NewEventKinds(verification.EventAttention))
 		}
 		for most, steps := range map[int][]verification.Mutation{
-			2048: {proveNow, enterCode(true), attempt(true)},
-			2560: {bindTo(bindingOf(0)), shareContact, attempt(false), enterCode(false), enterCode(true), attempt(false), attempt(true)},
+			2048: {proveNow, enterCode(verification.MatchesSession), attempt(true)},
+			2560: {bindTo(bindingOf(0)), shareContact, attempt(false), enterCode(verification.NoMatch), enterCode(verification.MatchesSession), attempt(false), attempt(true)},
 		} {
 			n := newSession(project)
 			n.DisplayName = "Ada's Bookshop"

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/repository"
 )
@@ -170,7 +171,7 @@ var _ = Describe("Faults", func() {
 		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (resp *http.Response, err error) {
 			if verb == "update" {
 				once.Do(func() {
-					update(ctx, a, n.ID, enterCode(false)) // the same count, in the place of one that never arrives
+					update(ctx, a, n.ID, enterCode(verification.NoMatch)) // the same count, in the place of one that never arrives
 					err = errLost
 				})
 			}
@@ -179,16 +180,16 @@ var _ = Describe("Faults", func() {
 			}
 			return forward()
 		})
-		Expect(update(ctx, b, n.ID, enterCode(false)).WrongCodes).To(Equal(2))
+		Expect(update(ctx, b, n.ID, enterCode(verification.NoMatch)).WrongCodes).To(Equal(2))
 		Expect(a.Read(ctx, n.ID)).To(And(HaveField("WrongCodes", 2), HaveField("ProvenAt", before.ProvenAt)))
 
 		tap.set(everySecond("update", func(_ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
 			return lose(forward)
 		}))
-		Expect(update(ctx, b, n.ID, enterCode(false)).WrongCodes).To(Equal(4), "an answer is lost: rather one too many")
+		Expect(update(ctx, b, n.ID, enterCode(verification.NoMatch)).WrongCodes).To(Equal(4), "an answer is lost: rather one too many")
 		var reasons []error
 		ended := update(ctx, b, n.ID, func(r *verification.Request, now time.Time) error {
-			reasons = append(reasons, r.ConfirmSession(func(*verification.Request) bool { return false }, now, 0))
+			reasons = append(reasons, r.ConfirmSession(storetest.Match(verification.NoMatch), now, 0))
 			return nil
 		})
 		Expect(ended).To(And(HaveField("WrongCodes", verification.MaxConfirmTries), HaveField("Phase", verification.Expired)))
@@ -336,9 +337,9 @@ var _ = Describe("Faults", func() {
 		settle(ctx, b)
 		defer tap.gate.shut()()
 		check := func(r *verification.Request, now time.Time) error {
-			return r.CheckSessionCode(func(*verification.Request) bool { return true }, now, 0)
+			return r.CheckSessionCode(storetest.Match(verification.MatchesSession), now, 0)
 		}
-		counted := update(ctx, a, n.ID, enterCode(false))
+		counted := update(ctx, a, n.ID, enterCode(verification.NoMatch))
 		Expect(b.Update(ctx, n.ID, check)).To(Equal(counted), "and not the cached one")
 		declined := update(ctx, a, n.ID, declineProven)
 		Expect(b.ReadCached(ctx, n.ID)).To(HaveField("Phase", verification.Pending))

@@ -77,9 +77,9 @@ var _ = Describe("Tools that follow kstatus", func() {
 		Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
 		update(ctx, n.ID, proveNow)
 		Expect(kstatus(ctx, n.ID)).To(Equal(status.InProgressStatus), "proven")
-		update(ctx, n.ID, enterCode(false))
+		update(ctx, n.ID, enterCode(verification.NoMatch))
 		Expect(kstatus(ctx, n.ID)).To(Equal(status.InProgressStatus), "a wrong code")
-		update(ctx, n.ID, enterCode(true))
+		update(ctx, n.ID, enterCode(verification.MatchesSession))
 		Expect(kstatus(ctx, n.ID)).To(Equal(status.CurrentStatus), "confirmed")
 	})
 
@@ -103,7 +103,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 			verifyv1.ReasonExpired, "the user gave up on the page, or the client canceled it"),
 		Entry("too many wrong codes", func(r *verification.Request, now time.Time) error {
 			for r.Phase == verification.Pending {
-				if err := enterCode(false)(r, now); err != nil {
+				if err := enterCode(verification.NoMatch)(r, now); err != nil {
 					return err
 				}
 			}

@@ -75,6 +75,24 @@ func (s *Store) Activity(_ context.Context, m verification.Method, since time.Ti
 	return activity, nil
 }
 
+// CodesStarted implements verification.Counter, by the objects that the watch brought.
+func (s *Store) CodesStarted(_ context.Context, since time.Time) (map[string]int, error) {
+	if !s.HasSynced() {
+		return nil, errNotSynced()
+	}
+	started := map[string]int{}
+	for _, item := range s.informer.GetStore().List() {
+		e := entryOf(item)
+		if e == nil || e.kind != KindRequest {
+			continue
+		}
+		if r := &e.request; r.DeliversCode() && !r.Test && r.CreatedAt.After(since) {
+			started[r.KeyName]++
+		}
+	}
+	return started, nil
+}
+
 // readCurrent returns the object that id leads to, as it is now.
 func (s *Store) readCurrent(ctx context.Context, id string) (*entry, error) {
 	if s.cachedEntryOrCode(id) != nil {

@@ -23,3 +23,19 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 	}
 	return activity, nil
 }
+
+// CodesStarted implements verification.Counter.
+func (s *Store) CodesStarted(ctx context.Context, since time.Time) (map[string]int, error) {
+	if err := s.backend.checkAvailable(ctx); err != nil {
+		return nil, fmt.Errorf("count codes: %w", err)
+	}
+	s.project.mu.RLock()
+	defer s.project.mu.RUnlock()
+	started := map[string]int{}
+	for _, rec := range s.project.records {
+		if r := &rec.request; r.DeliversCode() && !r.Test && r.CreatedAt.After(since) {
+			started[r.KeyName]++
+		}
+	}
+	return started, nil
+}

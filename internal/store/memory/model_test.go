@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -130,7 +131,7 @@ func (m *model) changeRequest() {
 			return r.DeclineProven(func(*verification.Request) bool { return true }, now, wanted)
 		},
 		func(r *verification.Request, now time.Time) error {
-			return r.ConfirmSession(func(*verification.Request) bool { return true }, now, wanted)
+			return r.ConfirmSession(storetest.Match(verification.MatchesSession), now, wanted)
 		},
 		func(r *verification.Request, now time.Time) error { return r.Cancel(now, wanted) },
 		func(r *verification.Request, now time.Time) error {

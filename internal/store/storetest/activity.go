@@ -40,7 +40,7 @@ func verifyByWhatsApp(r *verification.Request, now time.Time) error {
 // confirmProven is the mutation for a right session code.
 func confirmProven(wanted verification.EventKinds) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		return r.ConfirmSession(func(*verification.Request) bool { return true }, now, wanted)
+		return r.ConfirmSession(Match(verification.MatchesSession), now, wanted)
 	}
 }
 

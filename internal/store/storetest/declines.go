@@ -194,12 +194,12 @@ func declinesOther(ctx context.Context, t *trial) {
 	end(func(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) })
 	end(func(r *verification.Request, now time.Time) error {
 		for r.Phase == verification.Pending {
-			_ = r.ConfirmSession(func(*verification.Request) bool { return false }, now, 0)
+			_ = r.ConfirmSession(Match(verification.NoMatch), now, 0)
 		}
 		return nil
 	})
 	end(func(r *verification.Request, now time.Time) error {
-		return r.ConfirmSession(func(*verification.Request) bool { return true }, now, 0)
+		return r.ConfirmSession(Match(verification.MatchesSession), now, 0)
 	})
 	end(func(r *verification.Request, _ time.Time) error {
 		r.Phase = verification.Expired

@@ -1,0 +1,39 @@
+package verification
+
+import "time"
+
+// CodeLimits limit how many requests with DeliverCode one API key starts. Their zero value is that of a project without codes.
+type CodeLimits struct {
+	// PerDay is the key's share of what the project may send in a day, and PerHour a part of it.
+	PerDay, PerHour Rate
+}
+
+// Limited reports whether they limit anything.
+func (l CodeLimits) Limited() bool { return l.PerDay.Limited() || l.PerHour.Limited() }
+
+// codeNumberRates limit the codes to one number, by its canonical form. No project changes them.
+var codeNumberRates = [...]Rate{{1, time.Minute}, {3, time.Hour}, {5, 24 * time.Hour}}
+
+// CodeNumberRates returns how many codes may be sent to one number in each period, the shortest period first.
+func CodeNumberRates() []Rate { return codeNumberRates[:] }
+
+// CooldownOf returns how long a creation is refused after the owner of its number answered "Not me". For one with DeliverCode it is
+// CodeKept at least.
+func (l Limits) CooldownOf(c Counted) time.Duration {
+	if c.Deliver == DeliverCode {
+		return max(l.DeclineCooldown, CodeKept)
+	}
+	return l.DeclineCooldown
+}
+
+// CodesLimited returns the refusal of a code by LimitCodes or LimitCodeNumber.
+func CodesLimited(limit string, retryAfter time.Duration) error {
+	refusal := &Error{Code: CodeCodesLimited, Limit: limit, RetryAfter: retryAfter}
+	if limit == LimitCodeNumber {
+		refusal.Field = "phoneNumber"
+		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After, or leave deliver out."
+		return refusal
+	}
+	refusal.Message = "This API key has used up the codes that it may send for now. Wait for the time in Retry-After, or leave deliver out."
+	return refusal
+}

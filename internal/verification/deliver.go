@@ -1,0 +1,170 @@
+package verification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// DeliverKind is what is sent to the number of a request.
+type DeliverKind string
+
+const (
+	// DeliverNothing sends nothing: the user sends a message. It is the zero value.
+	DeliverNothing DeliverKind = ""
+	// DeliverCode sends eight digits through WhatsApp.
+	DeliverCode DeliverKind = "CODE"
+)
+
+// Via is what proved the number of a request.
+type Via string
+
+const (
+	// ViaMessage is a message of its user. It is the zero value and is not shown.
+	ViaMessage Via = ""
+	// ViaCode is the code that was sent to the number.
+	ViaCode Via = "CODE"
+)
+
+// CodeState is how far the sending of a code is, spelled as the API answers it. It is empty while that is not known.
+type CodeState string
+
+const (
+	// CodeSent means that the messenger has the code, or that it refused it for a reason that may depend on the number.
+	CodeSent CodeState = "SENT"
+	// CodeNotSent means that no code was sent, for a reason that does not depend on the number.
+	CodeNotSent CodeState = "NOT_SENT"
+	// CodeUnknown means that no result was stored in time. It is shown and never stored.
+	CodeUnknown CodeState = "UNKNOWN"
+)
+
+// CodeResult is what became of a code, as it is stored.
+type CodeResult struct {
+	// State is CodeSent or CodeNotSent; empty while there is no result.
+	State CodeState
+	// Reason is one word in snake_case for what the messenger answered; empty for none. Only keys with scope Read see it.
+	Reason string
+}
+
+// CodeReasonOtherNumber is the CodeResult.Reason of a code that went to another number. It never confirms the request.
+const CodeReasonOtherNumber = "other_number"
+
+const (
+	// CodeKept is how long after its creation a request with DeliverCode is kept, so that it counts in the limits of codes.
+	CodeKept = 24 * time.Hour
+	// CodeSendTime is how long after the creation of its request a code is sent at the latest.
+	CodeSendTime = 10 * time.Second
+	// CodeUnknownAfter is how long after the creation a request without a result is shown as CodeUnknown.
+	CodeUnknownAfter = 15 * time.Second
+	// MaxDeliveredTries is how many wrong codes end a request with DeliverCode, wherever they are entered.
+	MaxDeliveredTries = 3
+)
+
+// CodeSender sends codes. It is safe for concurrent use.
+type CodeSender interface {
+	// ReserveSlot reserves one of the sendings that the process makes at a time; false if all are taken.
+	ReserveSlot() (CodeSlot, bool)
+}
+
+// CodeSlot is a reserved sending. Exactly one of its methods is called, once.
+type CodeSlot interface {
+	// StartSending sends the code of a request whose creation the caller has committed, and frees the slot afterwards. It does not wait.
+	StartSending(r Request)
+	// Release frees the slot without sending.
+	Release()
+}
+
+// errNoSender refuses a code in a project that sends none.
+var errNoSender = &Error{
+	Code: CodeCodesNotConfigured, Field: "deliver",
+	Message: "This project sends no codes: it needs spec.whatsapp.codes. Leave deliver out.",
+	Err:     errors.New("no sender of codes"),
+}
+
+// DeliversCode reports whether a code is sent to the number.
+func (r *Request) DeliversCode() bool { return r.Terms.Deliver == DeliverCode }
+
+// MaxTries returns how many wrong codes end the request.
+func (r *Request) MaxTries() int {
+	if r.DeliversCode() {
+		return MaxDeliveredTries
+	}
+	return MaxConfirmTries
+}
+
+// TriesLeft returns how many wrong codes the request still takes, the one that ends it included; never less than 0.
+func (r *Request) TriesLeft() int { return max(0, r.MaxTries()-r.WrongCodes) }
+
+// IsCodeOpen reports whether the result of sending the code may still be stored first.
+func (r *Request) IsCodeOpen() bool { return r.DeliversCode() && r.Code.State == "" && !r.Test }
+
+// CodeDeliveryAt returns how far the sending of the code is at now; empty for a request without one, and while nothing is known.
+func (r *Request) CodeDeliveryAt(now time.Time) CodeState {
+	switch {
+	case !r.DeliversCode():
+		return ""
+	case r.Test:
+		return r.testCodeState()
+	case r.Code.State != "":
+		return r.Code.State
+	case r.Via == ViaCode: // it came, although its result was lost
+		return CodeSent
+	case !now.Before(r.CreatedAt.Add(CodeUnknownAfter)):
+		return CodeUnknown
+	default:
+		return ""
+	}
+}
+
+// testCodeState returns how far the sending of a code is that a test key asked for: its number decides, at once.
+func (r *Request) testCodeState() CodeState {
+	switch outcome, _ := findTestOutcome(r.Phone); outcome {
+	case TestCodeNotSent:
+		return CodeNotSent
+	case TestCodeUnknown:
+		return CodeUnknown
+	default:
+		return CodeSent
+	}
+}
+
+// RecordCodeResult records what became of the code, also after the end of the request. A result is CodeSent or CodeNotSent. CodeSent may
+// still become CodeNotSent, because a messenger may report that later, unless the code was redeemed or went to another number.
+// If nothing changes it is ErrUnchanged.
+func (r *Request) RecordCodeResult(result CodeResult, now time.Time, wanted EventKinds) error {
+	switch {
+	case !r.DeliversCode() || r.Test || r.Code.Reason == CodeReasonOtherNumber || r.Code.State == CodeNotSent:
+		return ErrUnchanged
+	case result.State == CodeNotSent && r.Via == ViaCode:
+		return ErrUnchanged
+	case result.State == CodeSent && r.Code.State == CodeSent && result.Reason != CodeReasonOtherNumber:
+		return ErrUnchanged
+	}
+	r.Code = result
+	if result.State == CodeNotSent && r.Phase == Pending && now.Before(r.EndsAt()) && !r.IsProven() && !r.awaitsSender() {
+		r.addAttention(HintCodeNotSent, now, wanted)
+	}
+	return nil
+}
+
+// awaitsSender reports whether a sender of the code was asked for more, and nothing came after that.
+func (r *Request) awaitsSender() bool {
+	last := r.lastHint().Kind
+	return last == HintAwaitingContact || last == HintAwaitingConfirmation
+}
+
+// RecordCodeResult records what became of the code of the request that was created at that time; see Request.RecordCodeResult. If the
+// request is gone, or another one has its id, there is nothing to record.
+func (s *Service) RecordCodeResult(ctx context.Context, id string, createdAt time.Time, result CodeResult, wanted EventKinds) error {
+	_, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		if !r.CreatedAt.Equal(createdAt) {
+			return ErrUnchanged
+		}
+		return r.RecordCodeResult(result, now, wanted)
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("record result of a code: %w", err)
+	}
+	return nil
+}
