@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -188,8 +189,13 @@ func (p *Platform) exchange(ctx context.Context, c Call) Answer {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set("User-Agent", version.UserAgent())
-	response, err := p.http.Do(request)
-	if err != nil {
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	response, err := p.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	switch {
+	case err != nil && !connected:
+		return Answer{Err: unsentError{err}}
+	case err != nil:
 		return Answer{Err: err}
 	}
 	defer response.Body.Close()
@@ -202,6 +208,8 @@ type CallError struct {
 	Class CallFailure
 	// RetryAfter is how long the platform asks to wait; zero if it does not.
 	RetryAfter time.Duration
+	// Unsent is set if nothing of the call was sent, because there was no connection.
+	Unsent bool
 
 	cause error // context.Canceled, context.DeadlineExceeded, or nil
 }
@@ -209,12 +217,19 @@ type CallError struct {
 // Unanswered returns the failure of a call without an answer. Of its cause only what ContextCause returns is kept: the text of
 // net/http holds the URL.
 func Unanswered(cause error) CallError {
-	e := CallError{Class: CallUnreachable, cause: ContextCause(cause)}
+	_, unsent := errors.AsType[unsentError](cause)
+	e := CallError{Class: CallUnreachable, Unsent: unsent, cause: ContextCause(cause)}
 	if errors.Is(e.cause, context.DeadlineExceeded) {
 		e.Class = CallTimeout
 	}
 	return e
 }
+
+// unsentError is the failure of a call of which nothing was sent.
+type unsentError struct{ error }
+
+// Unwrap returns the failure.
+func (e unsentError) Unwrap() error { return e.error }
 
 // Unwrap returns the context's error if that ended the call.
 func (e *CallError) Unwrap() error { return e.cause }
