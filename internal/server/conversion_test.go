@@ -128,5 +128,7 @@ func TestConversions_countsEachVerificationOnce(t *testing.T) {
 		"phoneproof_test_requests_total verified_at_once": 1, "phoneproof_test_requests_total verified_later": 0,
 		"phoneproof_test_requests_total expired": 0, "phoneproof_test_requests_total number_hidden": 0,
 		"phoneproof_test_requests_total other_number": 0, "phoneproof_test_requests_total declined": 0,
+		"phoneproof_test_requests_total code_not_sent": 0, "phoneproof_test_requests_total code_unknown": 0,
+		"phoneproof_test_requests_total codes_limited": 0,
 	}))
 }

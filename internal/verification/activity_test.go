@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +25,8 @@ func TestRequest_heardAt_ofASession(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for _, kind := range HintKinds() {
 		r := Request{Method: WhatsApp, Phase: Expired, ExpiresAt: at, Hints: []Hint{{Kind: kind, At: at}}}
-		g.Expect(r.HeardAt().IsZero()).To(Equal(kind == HintCanceled || kind == HintWrongCode || kind == HintNumberWrong || kind == HintNoQuestion), string(kind))
+		isMessage := !slices.Contains([]HintKind{HintCanceled, HintWrongCode, HintNumberWrong, HintNoQuestion, HintCodeNotSent}, kind)
+		g.Expect(r.HeardAt().IsZero()).To(Equal(!isMessage), string(kind))
 	}
 	r := Request{Method: WhatsApp, Phase: Verified, ProvenAt: at, VerifiedAt: at.Add(time.Minute)}
 	g.Expect(r.HeardAt()).To(Equal(at))

@@ -26,12 +26,12 @@ func TestTestNumbers_areFictional(t *testing.T) {
 		g.Expect(got).To(Equal(e.Outcome))
 		g.Expect(e.Means).NotTo(BeEmpty())
 	}
-	g.Expect(seen).To(HaveLen(6))
+	g.Expect(seen).To(HaveLen(9))
 }
 
 func TestFindTestOutcome_takesNoOther(t *testing.T) {
 	g := NewWithT(t)
-	for _, other := range []string{"+12025550109", "+12025550116", "+491711234567", "+2025550110"} {
+	for _, other := range []string{"+12025550109", "+12025550119", "+491711234567", "+2025550110"} {
 		n, err := phone.FromE164(other)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, found := findTestOutcome(n)
@@ -60,6 +60,9 @@ func TestTestOutcome_times(t *testing.T) {
 		TestNumberHidden:   {10 * time.Second, 0, true},
 		TestOtherNumber:    {10 * time.Second, 0, true},
 		TestDeclined:       {10 * time.Minute, 0, true},
+		TestCodeNotSent:    {10 * time.Second, 0, true},
+		TestCodeUnknown:    {10 * time.Second, 0, false},
+		TestCodesLimited:   {10 * time.Second, 0, false},
 	}))
 	NewWithT(t).Expect(TestExpired.ttl(time.Second)).To(Equal(time.Second), "no longer than the project's")
 }
