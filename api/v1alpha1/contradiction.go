@@ -14,19 +14,22 @@ func (s *VerificationProjectSpec) LimitsContradiction() string {
 	}
 	rate, longest := s.EffectivePerKey(), s.LongestStored()
 	period := rate.Period.Or(longest)
-	keys, room := int64(s.countInitKeys()), int64(s.EffectiveMaxStored())
+	keys, room := int64(s.countInitKeys()), int64(s.linkRoom())
 	held := keys * int64(rate.Requests) * int64((longest+period-1)/period)
 	if held <= room {
 		return ""
 	}
-	limit := "rateLimit.perKey lets"
+	limit, name := "rateLimit.perKey lets", "request.maxStored"
+	if s.EffectiveCodes() != nil {
+		name = "request.maxStored without whatsapp.codes.maxPerDay"
+	}
 	if s.RateLimit.PerKey == nil {
 		limit = "rateLimit.perKey is at least 1, which lets"
 	}
-	return fmt.Sprintf("%s %s start %d requests in %s, which is how long one may stay stored, and request.maxStored is %d: "+
+	return fmt.Sprintf("%s %s start %d requests in %s, which is how long one may stay stored, and %s is %d: "+
 		"they can fill the store, and then init refuses all keys with too_many_stored; "+
 		"lower or remove rateLimit.perKey, raise request.maxStored, or use PostgreSQL",
-		limit, describeKeys(keys), held, DurationOf(longest), room)
+		limit, describeKeys(keys), held, DurationOf(longest), name, room)
 }
 
 // describeKeys returns the number of API keys in words.
@@ -47,8 +50,9 @@ func (p *VerificationProject) LimitsCommand() string {
 	if p.Spec.RateLimit.PerKey != nil {
 		operations = append(operations, `{"op":"remove","path":"/spec/rateLimit/perKey"}`)
 	}
-	if keys := int(p.Spec.countInitKeys()); keys > p.Spec.EffectiveMaxStored() {
-		operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/spec/request/maxStored","value":%d}`, keys))
+	if missing := p.Spec.countInitKeys() - p.Spec.linkRoom(); missing > 0 {
+		operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/spec/request/maxStored","value":%d}`,
+			p.Spec.EffectiveMaxStored()+int(missing)))
 	}
 	return fmt.Sprintf("kubectl --namespace %s patch verificationproject %s --type=json -p '[%s]'",
 		p.Namespace, p.Name, strings.Join(operations, ","))

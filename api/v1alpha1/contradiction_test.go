@@ -45,6 +45,13 @@ func TestLimitsContradiction(t *testing.T) {
 			NewWithT(t).Expect(contradicts).To(HaveEach(c.contradicts))
 		})
 	}
+	codes := v1alpha1.VerificationProjectSpec{APIKeys: keysFor(1), RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 801, Period: "15m"}},
+		WhatsApp: &v1alpha1.WhatsApp{Codes: &v1alpha1.Codes{MaxPerDay: 700}}}
+	NewWithT(t).Expect(codes.LimitsContradiction()).To(ContainSubstring("request.maxStored without whatsapp.codes.maxPerDay is 800"))
+	codes.RateLimit.PerKey.Requests = 800
+	NewWithT(t).Expect(codes.LimitsContradiction()).To(BeEmpty())
+	codes.RateLimit.PerKey = nil
+	NewWithT(t).Expect(codes.EffectivePerKey().Requests).To(BeEquivalentTo(400), "half of the room for links")
 	s := v1alpha1.VerificationProjectSpec{APIKeys: keysFor(2), RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 600, Period: "1m"}}}
 	NewWithT(t).Expect(s.LimitsContradiction()).To(And(
 		HavePrefix("rateLimit.perKey lets the 2 API keys together start 18000 requests in 15m"), ContainSubstring("maxStored is 1500")))

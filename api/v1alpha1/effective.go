@@ -143,9 +143,19 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 	case s.Storage.Type == StoragePostgreSQL:
 		return Rate{Requests: PerKeyRequestsPostgreSQL, Period: PerKeyPeriodPostgreSQL}
 	default:
-		share := max(1, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)/max(2, s.countInitKeys()))
+		share := max(1, s.linkRoom()/max(2, s.countInitKeys()))
 		return Rate{Requests: share, Period: DurationOf(s.LongestStored())}
 	}
+}
+
+// linkRoom returns how many of maxStored are for requests to whose number no code
+// is sent: those with one stay for a day.
+func (s *VerificationProjectSpec) linkRoom() int32 {
+	room := ptr.Deref(s.Request.MaxStored, DefaultMaxStored)
+	if codes := s.EffectiveCodes(); codes != nil {
+		room -= codes.MaxPerDay
+	}
+	return max(0, room)
 }
 
 // countInitKeys returns how many API keys may start requests. It includes expired

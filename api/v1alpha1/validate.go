@@ -98,6 +98,7 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	errs = append(errs, s.validateMessages(path)...)
 	errs = append(errs, s.validatePage(path)...)
 	errs = append(errs, s.validateAssurance(path)...)
+	errs = append(errs, s.validateCodes(path)...)
 	return append(errs, s.validateRetention(path)...)
 }
 

@@ -105,6 +105,7 @@ func (w *WhatsApp) validateFields(path *field.Path) field.ErrorList {
 	errs = append(errs, checkOneOf(path.Child("hiddenNumbers"), w.HiddenNumbers,
 		HiddenNumbersRefuse, HiddenNumbersSharedContact, HiddenNumbersEcho)...)
 	errs = append(errs, w.AppSecretRef.validateFields(path.Child("appSecretRef"))...)
+	errs = append(errs, w.Codes.validateFields(path.Child("codes"))...)
 	return append(errs, checkDuration(path.Child("silentAfter"), w.SilentAfter, 10*time.Minute, 24*time.Hour,
 		"silentAfter must be a duration between 10m and 24h, for example 1h")...)
 }

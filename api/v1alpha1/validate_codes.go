@@ -1,0 +1,83 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	maxCodeLanguages, maxCodeCountries       = 16, 250
+	minCodesPerDay, maxCodesPerDay     int32 = 6, 1_000_000
+	maxCodeTTL                               = 15 * time.Minute
+)
+
+var (
+	templateNameRule = textRule{max: 512, pattern: regexp.MustCompile(`^[a-z0-9_]+$`),
+		message: "templateName must be the name of a template: lower-case letters, digits and '_'"}
+	templateLanguageRule = textRule{min: 2, max: 6, pattern: regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2})?$`),
+		message: "languages must be in Meta's form: a language and, after '_', a country, for example en or pt_BR"}
+	countryRule = textRule{min: 2, max: 2, pattern: regexp.MustCompile(`^[A-Z]{2}$`),
+		message: "allowedCountries must be ISO 3166 codes of two capital letters, for example DE"}
+)
+
+func (c *Codes) validateFields(path *field.Path) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	errs := templateNameRule.checkRequired(path.Child("templateName"), c.TemplateName)
+	errs = append(errs, validateRequiredSet(path.Child("languages"), "languages", c.Languages, templateLanguageRule, maxCodeLanguages)...)
+	errs = append(errs, validateRequiredSet(path.Child("allowedCountries"), "allowedCountries", c.AllowedCountries, countryRule, maxCodeCountries)...)
+	if c.MaxPerDay < minCodesPerDay || c.MaxPerDay > maxCodesPerDay {
+		errs = append(errs, field.Invalid(path.Child("maxPerDay"), c.MaxPerDay,
+			fmt.Sprintf("must be between %d and %d", minCodesPerDay, maxCodesPerDay)))
+	}
+	return errs
+}
+
+// validateRequiredSet checks a list of at least one text.
+func validateRequiredSet[T ~string](path *field.Path, name string, values []T, rule textRule, most int) field.ErrorList {
+	switch {
+	case values == nil:
+		return field.ErrorList{field.Required(path, "")}
+	case len(values) == 0:
+		return field.ErrorList{field.Invalid(path, values, name+" must have at least 1 item")}
+	}
+	return validateTextSet(path, name, values, rule, most)
+}
+
+// validateCodes checks the rules between codes, limits, storage and replies.
+func (s *VerificationProjectSpec) validateCodes(path *field.Path) field.ErrorList {
+	codes := s.EffectiveCodes()
+	if codes == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	refuse := func(at *field.Path, value any, message string) {
+		errs = append(errs, field.Invalid(at, value, message))
+	}
+	if s.EffectiveTTL() > maxCodeTTL {
+		refuse(path.Child("request", "ttl"), s.Request.TTL, "request.ttl must be at most 15m with whatsapp.codes: "+
+			"whoever finds an older code must not be able to enter it; shorten it")
+	}
+	if s.RateLimit.PerPrefix == nil || s.RateLimit.PerSubject == nil {
+		refuse(path.Child("rateLimit"), field.OmitValueType{}, "whatsapp.codes needs rateLimit.perPrefix and rateLimit.perSubject: each code costs money; "+
+			"set both, for example digits: 6, requests: 100, period: 10m and requests: 5, period: 1h")
+	}
+	perDay := path.Child("whatsapp", "codes", "maxPerDay")
+	if s.Storage.Type != StoragePostgreSQL && int(codes.MaxPerDay)*2 > s.EffectiveMaxStored() {
+		refuse(perDay, codes.MaxPerDay, "whatsapp.codes.maxPerDay must be at most half of request.maxStored with storage.type Kubernetes: "+
+			"these requests are kept for 24h; lower it, raise maxStored, or use PostgreSQL")
+	}
+	if s.CountDeliverKeys() > codes.MaxPerDay {
+		refuse(perDay, codes.MaxPerDay, "whatsapp.codes.maxPerDay must not be less than the number of apiKeys with the scope Deliver, which share it; "+
+			"raise it, or take the scope from a key")
+	}
+	if s.EffectiveSendReplies() == SendRepliesNever {
+		refuse(path.Child("replies", "send"), s.Replies.Send, "whatsapp.codes needs replies: "+
+			"a user who sends the text instead gets the session code by them; set replies.send to Always or OnTrouble")
+	}
+	return errs
+}
