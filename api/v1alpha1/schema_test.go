@@ -70,7 +70,7 @@ var _ = Describe("Schema", func() {
 		Expect(project.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
 		Expect(request.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
 		Expect(describeColumns(project)).To(Equal("Ready Reason URL Available Age +Storage +Webhook +Message"))
-		Expect(describeColumns(request)).To(Equal("Project Method Phase Delivered Age +Attempts +Next attempt"))
+		Expect(describeColumns(request)).To(Equal("Project Method Phase Delivered Age +Attempts +Next attempt +Code"))
 		Expect(request.Spec.Versions[0].SelectableFields).To(Equal([]apiextensionsv1.SelectableField{
 			{JSONPath: ".spec.projectRef.name"}, {JSONPath: ".status.phase"},
 		}))

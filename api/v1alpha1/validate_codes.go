@@ -19,6 +19,8 @@ var (
 		message: "templateName must be the name of a template: lower-case letters, digits and '_'"}
 	templateLanguageRule = textRule{min: 2, max: 6, pattern: regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2})?$`),
 		message: "languages must be in Meta's form: a language and, after '_', a country, for example en or pt_BR"}
+	creatorRule = textRule{min: 16, max: 16, pattern: regexp.MustCompile(`^[0-9a-f]{16}$`),
+		message: "creator must be 16 lower-case hexadecimal digits"}
 	countryRule = textRule{min: 2, max: 2, pattern: regexp.MustCompile(`^[A-Z]{2}$`),
 		message: "allowedCountries must be ISO 3166 codes of two capital letters, for example DE"}
 )

@@ -166,10 +166,10 @@ type VerificationRequestStatus struct {
 	// +optional
 	Via Via `json:"via,omitempty"`
 
-	// code is what became of the code of a request with init.deliver. Default:
+	// codeDelivery is what became of the code of a request with init.deliver. Default:
 	// unset, that is not known.
 	// +optional
-	Code *CodeDelivery `json:"code,omitempty"`
+	CodeDelivery *CodeDelivery `json:"codeDelivery,omitempty"`
 
 	// contacts are the senders that were asked to share their contact or to
 	// confirm, at most 8; the oldest of those that were to share goes first.

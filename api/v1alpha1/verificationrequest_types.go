@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.delivery.attempts`,priority=1,description="How often the event was sent."
 // +kubebuilder:printcolumn:name="Next attempt",type=string,JSONPath=`.status.delivery.nextAttemptAt`,priority=1,description="When the event is sent next."
-// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.code.state`,priority=1,description="Whether a code was sent to the number: Sent or NotSent."
+// +kubebuilder:printcolumn:name="Code",type=string,JSONPath=`.status.codeDelivery.state`,priority=1,description="Whether a code was sent to the number: Sent or NotSent."
 type VerificationRequest struct {
 	metav1.TypeMeta `json:",inline"`
 

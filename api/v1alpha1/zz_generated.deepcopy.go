@@ -1123,8 +1123,8 @@ func (in *VerificationRequestStatus) DeepCopyInto(out *VerificationRequestStatus
 		in, out := &in.ProvenAt, &out.ProvenAt
 		*out = (*in).DeepCopy()
 	}
-	if in.Code != nil {
-		in, out := &in.Code, &out.Code
+	if in.CodeDelivery != nil {
+		in, out := &in.CodeDelivery, &out.CodeDelivery
 		*out = new(CodeDelivery)
 		**out = **in
 	}
