@@ -69,7 +69,7 @@ type creationBatch struct {
 	project string
 	calls   []*call[creation, verification.Created]
 	limits  verification.Limits
-	// keys, numbers and groups (prefixes and subjects) are the ones with a rate limit.
+	// keys, numbers and groups are the ones with a rate limit.
 	keys []string
 	// lines are the numbers that may cool down; none without such a limit.
 	lines           []string
@@ -144,7 +144,10 @@ func newRequest(in creation, now time.Time) verification.Request {
 
 // readWindows begins the transaction, locks the keys and reads the windows.
 func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows, map[string]*state, error) {
-	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*placeWindow)}
+	w := &windows{
+		limits: b.limits, keys: make(map[string]*keyWindow),
+		numbers: make(map[string]*placeWindow), groups: make(map[string]*placeWindow),
+	}
 	existing := make(map[string]*state)
 	batch := &pgx.Batch{}
 	batch.Queue(sqlBegin)
@@ -155,10 +158,7 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 		batch.Queue(sqlNow).QueryRow(w.readNow)
 	}
 	b.numbers.queueRead(batch, sqlNumbers, b.project, w.numbers)
-	if b.limits.PerPrefix.Limited() || b.limits.PerSubject.Limited() {
-		w.groups = make(map[string]*placeWindow)
-		b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
-	}
+	b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
 	if len(b.lines) > 0 {
 		batch.Queue(sqlDeclines, b.project, b.lines).Query(w.readDeclines)
 	}

@@ -42,17 +42,16 @@ func demandOfNumbers(calls []*call[creation, verification.Created], limits verif
 	return newPlaceDemand(numbers, func(string) verification.Rate { return limits.PerPhoneNumber })
 }
 
-// demandOfGroups returns the demand for prefixes and subjects; none if neither is limited.
+// demandOfGroups returns the demand for the windows of groupsOf; none if no creation counts in any.
 func demandOfGroups(calls []*call[creation, verification.Created], limits verification.Limits) placeDemand {
-	groups := map[string]int64{}
+	counts, rates := map[string]int64{}, map[string]verification.Rate{}
 	for _, c := range calls {
-		for _, name := range [...]string{prefixOf(c.in.New, limits), subjectOf(c.in.New, limits)} {
-			if name != "" {
-				groups[name]++
-			}
+		for _, g := range groupsOf(c.in.New, limits, &verification.Waits{}) {
+			counts[g.name]++
+			rates[g.name] = g.rate
 		}
 	}
-	return newPlaceDemand(groups, func(name string) verification.Rate { return groupRate(name, limits) })
+	return newPlaceDemand(counts, func(name string) verification.Rate { return rates[name] })
 }
 
 // queueRead queues the query that reads the admissions that decide on the demand into windows.

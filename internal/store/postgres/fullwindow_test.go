@@ -25,10 +25,10 @@ func limitsOf(requests int) verification.Limits {
 // now.
 func fillWindows(ctx context.Context, schema string, n verification.New, requests int) {
 	GinkgoHelper()
-	limits := limitsOf(requests)
+	groups := groupsOf(n, limitsOf(requests), &verification.Waits{})
 	for _, window := range []struct{ table, column, name string }{
 		{"number_admissions", "number", lineOf(n.Phone)},
-		{"group_admissions", "name", prefixOf(n, limits)}, {"group_admissions", "name", subjectOf(n, limits)},
+		{"group_admissions", "name", groups[0].name}, {"group_admissions", "name", groups[1].name},
 	} {
 		execStatements(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_%s (project, %s, place, at, until)
 			SELECT '%s', '%s', i, now() - (%d - i) * interval '1 microsecond', now() + interval '1 hour' FROM generate_series(1, %d) AS i`,

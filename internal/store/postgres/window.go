@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -15,7 +14,7 @@ type windows struct {
 	now     time.Time
 	keys    map[string]*keyWindow
 	numbers map[string]*placeWindow
-	// groups are the windows of prefixes and subjects; nil if neither is limited.
+	// groups are the windows of groupsOf.
 	groups map[string]*placeWindow
 	// declined are the times of the last declines of numbers.
 	declined map[string]time.Time
@@ -96,7 +95,7 @@ func notBefore(last, now time.Time) time.Time {
 	return now
 }
 
-// placeWindow counts the admissions of a phone number, a prefix or a subject. They are numbered by place, so the admission that
+// placeWindow counts the admissions of a phone number or a group. They are numbered by place, so the admission that
 // must leave before another fits is found by its place alone.
 type placeWindow struct {
 	// last is the place of the last stored admission; lastAt is its time. If another transaction takes the next one, this one is
@@ -137,12 +136,9 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	if perNumber.Limited() {
 		waits.PhoneNumber = line.retryAfter(perNumber, w.now)
 	}
-	prefix, subject := prefixOf(n, w.limits), subjectOf(n, w.limits)
-	if prefix != "" {
-		waits.Prefix = windowOf(w.groups, prefix).retryAfter(w.limits.PerPrefix.Rate, w.now)
-	}
-	if subject != "" {
-		waits.Subject = windowOf(w.groups, subject).retryAfter(w.limits.PerSubject, w.now)
+	groups := groupsOf(n, w.limits, &waits)
+	for _, g := range groups {
+		*g.wait = max(*g.wait, windowOf(w.groups, g.name).retryAfter(g.rate, w.now))
 	}
 	waits.Declined = verification.UntilCooledDown(w.declined[number], w.limits.DeclineCooldown, w.now)
 	if err := waits.Refusal(); err != nil {
@@ -151,10 +147,8 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	if perNumber.Limited() {
 		line.add()
 	}
-	for _, group := range [...]string{prefix, subject} {
-		if group != "" {
-			w.groups[group].add()
-		}
+	for _, g := range groups {
+		w.groups[g.name].add()
 	}
 	if !perKey.Limited() {
 		return verification.Quota{}, nil
@@ -172,35 +166,24 @@ func windowOf(all map[string]*placeWindow, name string) *placeWindow {
 	return window
 }
 
-// Prefixes and subjects share a table; these beginnings keep their names apart.
-const (
-	prefixGroup  = "prefix "
-	subjectGroup = "subject "
-)
-
-// prefixOf returns the name of the key's prefix that a creation counts for; empty if there is no such limit.
-func prefixOf(n verification.New, limits verification.Limits) string {
-	group := limits.PerPrefix.Group(n)
-	if group.Prefix == "" {
-		return ""
-	}
-	return prefixGroup + group.Prefix + " " + group.KeyName
+// group is a window of the table that prefixes and subjects share.
+type group struct {
+	name string
+	rate verification.Rate
+	// wait is what a creation sets that the window refuses.
+	wait *time.Duration
 }
 
-// subjectOf returns the name of the subject that a creation counts for; empty if there is no such limit.
-func subjectOf(n verification.New, limits verification.Limits) string {
-	if n.Subject == "" || !limits.PerSubject.Limited() {
-		return ""
+// groupsOf returns the windows that a creation counts in, beside those of its key and its number.
+func groupsOf(n verification.New, limits verification.Limits, waits *verification.Waits) []group {
+	var groups []group
+	if prefix := limits.PerPrefix.Group(n); prefix.Prefix != "" {
+		groups = append(groups, group{"prefix " + prefix.Prefix + " " + prefix.KeyName, limits.PerPrefix.Rate, &waits.Prefix})
 	}
-	return subjectGroup + n.Subject
-}
-
-// groupRate returns the rate of a prefix or a subject.
-func groupRate(name string, limits verification.Limits) verification.Rate {
-	if strings.HasPrefix(name, prefixGroup) {
-		return limits.PerPrefix.Rate
+	if n.Subject != "" && limits.PerSubject.Limited() {
+		groups = append(groups, group{"subject " + n.Subject, limits.PerSubject, &waits.Subject})
 	}
-	return limits.PerSubject
+	return groups
 }
 
 // lineOf returns the canonical form of a number, which all its forms share.
