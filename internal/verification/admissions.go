@@ -38,7 +38,10 @@ type Admissions struct {
 	prefixes windows[PrefixGroup]
 	digits   int
 	subjects windows[string]
-	declined declines
+	// codes and codeNumbers count requests with DeliverCode alone, by key and by number, and keep them for CodeKept.
+	codes       windows[string]
+	codeNumbers windows[phone.Number]
+	declined    declines
 	// keptFor returns how long admissions are kept for a rate of that period.
 	keptFor func(period time.Duration) time.Duration
 }
@@ -58,6 +61,7 @@ func newAdmissions(kept time.Duration, keptFor func(time.Duration) time.Duration
 	return &Admissions{
 		keys: newWindows[string](kept), tests: newWindows[string](kept), numbers: newWindows[phone.Number](kept),
 		prefixes: newWindows[PrefixGroup](kept), subjects: newWindows[string](kept), keptFor: keptFor,
+		codes: newWindows[string](CodeKept), codeNumbers: newWindows[phone.Number](CodeKept),
 	}
 }
 
@@ -68,13 +72,17 @@ func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
 		return Waits{Key: a.tests.retryAfter(c.KeyName, limits.PerKey, now)}.Refusal()
 	}
 	a.setDigits(limits.PerPrefix, now)
-	return Waits{
+	waits := Waits{
 		Key:         a.keys.retryAfter(c.KeyName, limits.PerKey, now),
 		PhoneNumber: a.numbers.retryAfter(phone.Canonical(c.Phone), limits.PerPhoneNumber, now),
 		Prefix:      a.prefixes.retryAfter(a.groupOf(c), limits.PerPrefix.Rate, now),
 		Subject:     a.subjects.retryAfter(c.Subject, limits.PerSubject, now),
-		Declined:    a.declined.retryAfter(c.Phone, limits.DeclineCooldown, now),
-	}.Refusal()
+	}
+	waits.AddCooldown(c, a.declined.retryAfter(c.Phone, limits.CooldownOf(c), now))
+	if c.countsAsCode() {
+		a.addCodeWaits(&waits, c, limits.Codes, now)
+	}
+	return waits.Refusal()
 }
 
 // Admit counts a creation at now and returns what is left for its key.
@@ -100,6 +108,10 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 	a.numbers.add(phone.Canonical(c.Phone), c.ID, admitted, now)
 	a.prefixes.add(a.groupOf(c), c.ID, admitted, now)
 	a.subjects.add(c.Subject, c.ID, admitted, now)
+	if c.countsAsCode() {
+		a.codes.add(c.KeyName, c.ID, admitted, now)
+		a.codeNumbers.add(phone.Canonical(c.Phone), c.ID, admitted, now)
+	}
 }
 
 // Forget counts from now on, as if nothing had been admitted or declined before.
@@ -120,6 +132,8 @@ func (a *Admissions) Remove(c Counted, admitted time.Time) {
 	a.numbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 	a.prefixes.remove(a.groupOf(c), c.ID, admitted)
 	a.subjects.remove(c.Subject, c.ID, admitted)
+	a.codes.remove(c.KeyName, c.ID, admitted)
+	a.codeNumbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 }
 
 // groupOf returns the group that a creation counts in by its prefix; zero if no rate limits by prefixes.

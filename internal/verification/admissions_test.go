@@ -140,6 +140,25 @@ func TestSharedAdmissions_removeUncounts(t *testing.T) {
 	g.Expect(a.keys.idle.Len() + a.numbers.idle.Len() + a.prefixes.idle.Len() + a.subjects.idle.Len()).To(BeZero())
 }
 
+func TestAdmissions_uncountAndForgetCodes(t *testing.T) {
+	g := NewWithT(t)
+	a := NewAdmissions()
+	once := Limits{Codes: CodeLimits{PerHour: Rate{Requests: 1, Period: time.Hour}}}
+	c := newCounted(t, "a", "web", "+4915112345678")
+	c.Deliver = DeliverCode
+	other := newCounted(t, "b", "web", "+4915112345679")
+	other.Deliver = DeliverCode
+	for _, undo := range []func(){func() { a.Remove(c, noon) }, a.Forget, func() {}} {
+		g.Expect(a.Refuse(c, once, noon)).To(Succeed())
+		a.Admit(c, once, noon)
+		g.Expect(a.Refuse(c, Limits{}, noon)).To(MatchError(CodesLimited(LimitCodeNumber, time.Minute)))
+		g.Expect(a.Refuse(other, once, noon)).To(MatchError(CodesLimited(LimitCodes, time.Hour)))
+		undo()
+	}
+	c.Deliver = DeliverNothing
+	g.Expect(a.Refuse(c, once, noon)).To(Succeed(), "links go on")
+}
+
 // TestSharedAdmissions_countPrefixesAnew starts a limit by prefixes, and then changes their length.
 func TestSharedAdmissions_countPrefixesAnew(t *testing.T) {
 	g := NewWithT(t)

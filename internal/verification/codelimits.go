@@ -1,6 +1,10 @@
 package verification
 
-import "time"
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
 
 // CodeLimits limit how many requests with DeliverCode one API key starts. Their zero value is that of a project without codes.
 type CodeLimits struct {
@@ -20,7 +24,7 @@ func CodeNumberRates() []Rate { return codeNumberRates[:] }
 // CooldownOf returns how long a creation is refused after the owner of its number answered "Not me". For one with DeliverCode it is
 // CodeKept at least.
 func (l Limits) CooldownOf(c Counted) time.Duration {
-	if c.Deliver == DeliverCode {
+	if c.countsAsCode() {
 		return max(l.DeclineCooldown, CodeKept)
 	}
 	return l.DeclineCooldown
@@ -36,4 +40,26 @@ func CodesLimited(limit string, retryAfter time.Duration) error {
 	}
 	refusal.Message = "This API key has used up the codes that it may send for now. Wait for the time in Retry-After, or leave deliver out."
 	return refusal
+}
+
+// countsAsCode reports whether the creation counts in the limits of codes.
+func (c Counted) countsAsCode() bool { return c.Deliver == DeliverCode && !c.Test }
+
+// addCodeWaits adds the waits of a creation that counts as a code.
+func (a *Admissions) addCodeWaits(w *Waits, c Counted, limits CodeLimits, now time.Time) {
+	for _, rate := range [...]Rate{limits.PerDay, limits.PerHour} {
+		w.Codes = max(w.Codes, a.codes.retryAfter(c.KeyName, rate, now))
+	}
+	for _, rate := range codeNumberRates {
+		w.CodeNumber = max(w.CodeNumber, a.codeNumbers.retryAfter(phone.Canonical(c.Phone), rate, now))
+	}
+}
+
+// AddCooldown adds the wait after the owner of the number answered "Not me". A code is then refused as by CodeNumberRates.
+func (w *Waits) AddCooldown(c Counted, wait time.Duration) {
+	if c.countsAsCode() {
+		w.CodeNumber = max(w.CodeNumber, wait)
+	} else {
+		w.Declined = wait
+	}
 }
