@@ -71,7 +71,7 @@ type creationBatch struct {
 	limits  verification.Limits
 	// keys, numbers and groups are the ones with a rate limit.
 	keys []string
-	// lines are the numbers that may cool down; none without such a limit.
+	// lines are the numbers that may cool down; none where no creation of the batch has such a limit.
 	lines           []string
 	numbers, groups placeDemand
 	// retried reports whether an earlier attempt may have stored the batch.
@@ -87,9 +87,7 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	if b.limits.PerKey.Limited() {
 		b.keys = slices.Sorted(maps.Keys(keys))
 	}
-	if b.limits.DeclineCooldown > 0 {
-		b.lines = linesOf(calls)
-	}
+	b.lines = linesOf(calls, b.limits)
 	b.numbers, b.groups = demandOfNumbers(calls, b.limits), demandOfGroups(calls, b.limits)
 	return b
 }
@@ -102,11 +100,13 @@ func keyOf(n verification.New) string {
 	return n.KeyName
 }
 
-// linesOf returns the canonical numbers of calls, sorted.
-func linesOf(calls []*call[creation, verification.Created]) []string {
-	lines := make([]string, len(calls))
-	for i, c := range calls {
-		lines[i] = lineOf(c.in.Phone)
+// linesOf returns the canonical numbers of calls that may cool down, sorted.
+func linesOf(calls []*call[creation, verification.Created], limits verification.Limits) []string {
+	var lines []string
+	for _, c := range calls {
+		if limits.CooldownOf(c.in.Counted()) > 0 {
+			lines = append(lines, lineOf(c.in.Phone))
+		}
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
@@ -302,14 +302,15 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 	n := len(admitted)
 	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	expire, since, versions, names := make([]time.Time, n), make([]time.Time, n), make([]int64, n), make([]string, n)
-	data, references, works := make([]string, n), make([]string, n), make([]int64, n)
+	data, references, works, deliver := make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
 	for i, c := range admitted {
 		r := &c.out.Request
 		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
 		data[i], references[i] = encodeClientData(r), r.Reference
 		works[i], since[i] = workOf(r)
+		deliver[i] = string(r.Terms.Deliver)
 	}
 	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data,
-		references, works, b.calls[0].in.Test)
+		references, works, b.calls[0].in.Test, deliver)
 }

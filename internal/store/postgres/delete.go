@@ -65,7 +65,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	var expired []string
 	err := s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) (err error) {
 		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest,
-			policy.Kinds.Has(verification.EventExpired)))
+			policy.Kinds.Has(verification.EventExpired), verification.CodeKept))
 		return wrapStep("expire requests", err)
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	return swept, nil
 }
 
-// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
+// sweepAdmissions deletes the admissions of keys and groups that no longer count.
 func (s *Store) sweepAdmissions(ctx context.Context) error {
 	return s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {

@@ -31,11 +31,12 @@ type stateScanner struct {
 
 	claimed, actual, method, phase, assurance  string
 	contacts, data, hints, verifiedBy, earlier string
+	deliver, via, codeState                    string
 	verified, next, last, delivered, exhausted *time.Time
 	proven, extra                              *time.Time
 	attempts, statusCode, wrongCodes           int64
 
-	targets [32]any
+	targets [36]any
 }
 
 func newStateScanner() *stateScanner {
@@ -44,8 +45,8 @@ func newStateScanner() *stateScanner {
 	x.targets = [...]any{
 		&r.ID, &x.claimed, &x.method, &r.Test, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
 		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
-		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &x.extra, &r.Epoch,
-		&x.state.version, &x.state.readAt,
+		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &x.extra,
+		&x.deliver, &x.via, &x.codeState, &r.Code.Reason, &r.Epoch, &x.state.version, &x.state.readAt,
 	}
 	return x
 }
@@ -84,6 +85,8 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	d.DeliveredAt, d.ExhaustedAt, d.ExtraFrom = timeOrZero(x.delivered), timeOrZero(x.exhausted), timeOrZero(x.extra)
 	r.ProvenAt, r.WrongCodes = timeOrZero(x.proven), int(x.wrongCodes)
 	d.Attempts, d.LastStatusCode = int(x.attempts), int(x.statusCode)
+	r.Terms.Deliver, r.Via = verification.DeliverKind(x.deliver), verification.Via(x.via)
+	r.Code.State = verification.CodeState(x.codeState)
 	r.Version = versionText(s.version)
 	return s, nil
 }
@@ -202,7 +205,7 @@ func encodeClientData(r *verification.Request) string {
 	})
 }
 
-// decodeClientData sets the fields of r that are stored in the column client_data.
+// decodeClientData sets the fields of r that are stored in the column client_data. Terms.Deliver is in a column of its own.
 func decodeClientData(text string, r *verification.Request) error {
 	if text == "" {
 		return nil

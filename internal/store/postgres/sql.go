@@ -6,7 +6,8 @@ import "strings"
 func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, test, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
-		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, extra_from, epoch, version", ", ", ", "+prefix)
+		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, extra_from, "+
+		"deliver, via, code_state, code_reason, epoch, version", ", ", ", "+prefix)
 }
 
 // decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
@@ -108,6 +109,12 @@ var (
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (2, 4) LIMIT $2) AS undelivered),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
+	// sqlCodes counts the codes that each key started since a time, up to a limit in all.
+	sqlCodes = `SELECT key_name, count(*) FROM (
+			SELECT key_name FROM phoneproof_requests
+			WHERE project = $1 AND created_at > $2::timestamptz AND deliver <> '' AND NOT test ORDER BY created_at DESC LIMIT $3
+		) AS codes GROUP BY key_name`
+
 	sqlList              = listStatement(ofLiveKeys)
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
@@ -153,12 +160,12 @@ var (
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
 			(project, id, phone, method, test, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase,
-			version, work, since)
+			version, work, since, deliver)
 		SELECT $1, u.id, u.phone, u.method, $15::boolean, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
-			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since
+			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since, u.deliver
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
-				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work)`
+				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[], $16::text[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work, deliver)`
 
 	// sqlCountKeys records a batch's admissions by key, with the number of each key's last one.
 	sqlCountKeys = `WITH counted AS (
@@ -186,7 +193,7 @@ var (
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
 			redelivered = $18, hints = $19, work = $20, since = $21, verified_by = $23, proven_at = $24, wrong_codes = $25,
-			earlier_attempts = $26, extra_from = $27, version = $4,
+			earlier_attempts = $26, extra_from = $27, via = $28, code_state = $29, code_reason = $30, version = $4,
 			leased_until = CASE WHEN $22::boolean THEN leased_until ELSE '1970-01-01 00:00:00+00' END
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
@@ -270,8 +277,9 @@ var (
 		)
 		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', version = r.version + 1,
 			work = CASE WHEN $4::boolean THEN 2 ELSE 3 END,
-			since = CASE WHEN $4::boolean THEN statement_timestamp() WHEN r.body_hash = '' THEN r.since
-				ELSE r.expires_at + $3::interval END,
+			since = CASE WHEN $4::boolean THEN statement_timestamp() ELSE greatest(
+				CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END,
+				CASE WHEN r.deliver <> '' THEN r.created_at + $5::interval END) END,
 			next_attempt_at = CASE WHEN $4::boolean THEN statement_timestamp() END,
 			attempts = 0, last_attempt_at = NULL, last_status_code = 0, last_reason = '', delivered_at = NULL, exhausted_at = NULL
 		FROM due WHERE r.project = $1 AND r.id = due.id

@@ -16,7 +16,7 @@ import (
 
 // statements holds every statement of the store.
 var statements = map[string]string{
-	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlList": sqlList, "sqlListReference": sqlListReference,
+	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlCodes": sqlCodes, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlList": sqlList, "sqlListReference": sqlListReference,
 	"sqlListTest": sqlListTest, "sqlListTestReference": sqlListTestReference, "sqlFind": sqlFind, "sqlFindTest": sqlFindTest, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests,

@@ -123,7 +123,7 @@ func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 		d.Attempts, timeOrNil(d.NextAttemptAt), timeOrNil(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
 		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, encodeHints(r.Hints), work, since,
 		c.in.before.HasSameWork(r), string(r.VerifiedBy), timeOrNil(r.ProvenAt), r.WrongCodes, encodeAttempts(r.EarlierAttempts),
-		timeOrNil(d.ExtraFrom),
+		timeOrNil(d.ExtraFrom), string(r.Via), string(r.Code.State), r.Code.Reason,
 	).Exec(func(tag pgconn.CommandTag) error {
 		c.out = tag.RowsAffected() > 0
 		return nil

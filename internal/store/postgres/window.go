@@ -140,7 +140,8 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	for _, g := range groups {
 		*g.wait = max(*g.wait, windowOf(w.groups, g.name).retryAfter(g.rate, w.now))
 	}
-	waits.Declined = verification.UntilCooledDown(w.declined[number], w.limits.DeclineCooldown, w.now)
+	counted := n.Counted()
+	waits.AddCooldown(counted, verification.UntilCooledDown(w.declined[number], w.limits.CooldownOf(counted), w.now))
 	if err := waits.Refusal(); err != nil {
 		return verification.Quota{}, err
 	}
@@ -166,7 +167,7 @@ func windowOf(all map[string]*placeWindow, name string) *placeWindow {
 	return window
 }
 
-// group is a window of the table that prefixes and subjects share.
+// group is a window of the table that prefixes, subjects and codes share. Its name begins with what it counts by.
 type group struct {
 	name string
 	rate verification.Rate
@@ -182,6 +183,24 @@ func groupsOf(n verification.New, limits verification.Limits, waits *verificatio
 	}
 	if n.Subject != "" && limits.PerSubject.Limited() {
 		groups = append(groups, group{"subject " + n.Subject, limits.PerSubject, &waits.Subject})
+	}
+	if n.Terms.Deliver == verification.DeliverCode && !n.Test {
+		groups = append(groups, codeGroupsOf(n, limits.Codes, waits)...)
+	}
+	return groups
+}
+
+// codeGroupsOf returns the windows of codes that a creation counts in. A window has one rate, so there is one for each period.
+func codeGroupsOf(n verification.New, limits verification.CodeLimits, waits *verification.Waits) []group {
+	var groups []group
+	for _, rate := range [...]verification.Rate{limits.PerDay, limits.PerHour} {
+		if rate.Limited() {
+			groups = append(groups, group{"codes " + rate.Period.String() + " " + n.KeyName, rate, &waits.Codes})
+		}
+	}
+	line := lineOf(n.Phone)
+	for _, rate := range verification.CodeNumberRates() {
+		groups = append(groups, group{"code number " + rate.Period.String() + " " + line, rate, &waits.CodeNumber})
 	}
 	return groups
 }

@@ -106,4 +106,12 @@ func TestDemand_skipsUnlimited(t *testing.T) {
 		names: []string{"prefix 491512 ", "prefix 491512 shop", "subject ada"},
 		rates: []verification.Rate{two, two, one}, requests: []int64{2, 2, 1}, calls: []int64{1, 1, 1},
 	}))
+	calls[0].in.Terms.Deliver = verification.DeliverCode
+	d := demandOfGroups(calls, verification.Limits{Codes: verification.CodeLimits{PerDay: two}})
+	g.Expect(d.names).To(Equal([]string{
+		"code number 1h0m0s +4915123456789", "code number 1m0s +4915123456789", "code number 24h0m0s +4915123456789", "codes 1h0m0s shop",
+	}))
+	g.Expect(d.requests).To(Equal([]int64{3, 1, 5, 2}))
+	calls[0].in.Test = true
+	g.Expect(demandOfGroups(calls, verification.Limits{Codes: verification.CodeLimits{PerDay: two}})).To(BeZero())
 }
