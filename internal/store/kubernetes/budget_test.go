@@ -66,6 +66,17 @@ func newSession(project string) verification.New {
 	return n
 }
 
+// newCode returns a creation of a request whose number gets a code.
+func newCode(project string) verification.New {
+	n := newSession(project)
+	n.Terms.Deliver, n.Creator = verification.DeliverCode, "0123456789abcdef"
+	return n
+}
+
+func recordSent(r *verification.Request, now time.Time) error {
+	return r.RecordCodeResult(verification.CodeResult{State: verification.CodeSent}, now, 0)
+}
+
 func bindTo(binding string) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now, 0)
@@ -150,6 +161,21 @@ var _ = Describe("The budget of calls", func() {
 		})
 		Expect(checked).To(Equal(proven))
 		Expect(tap.take()).To(Equal(map[string]int{"get": 1}), "a cached state is never the answer")
+	})
+
+	It("is one write more for a code, and none where its result is reported again", func(ctx SpecContext) {
+		n := newCode(project)
+		Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		r := update(ctx, n.ID, func(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) })
+		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 1}))
+		Expect(s.ReadFinal(ctx, n.ID)).To(Equal(r))
+		Expect(tap.take()).To(Equal(map[string]int{"get": 1}), "another replica may have stored the result")
+		r = update(ctx, n.ID, recordSent)
+		Expect(tap.take()).To(Equal(map[string]int{"update": 1}))
+		Expect(s.ReadFinal(ctx, n.ID)).To(Equal(r))
+		Expect(tap.take()).To(BeEmpty())
+		Expect(update(ctx, n.ID, recordSent)).To(Equal(r))
+		Expect(tap.take()).To(Equal(map[string]int{"get": 1}))
 	})
 
 	It("is one write more per failed attempt", func(ctx SpecContext) {

@@ -34,6 +34,13 @@ var (
 	levels = map[verifyv1.AssuranceLevel]verification.Level{
 		"": verification.LevelPossession, verifyv1.AssuranceLevelSession: verification.LevelSession,
 	}
+	deliverKinds = map[verifyv1.Deliver]verification.DeliverKind{
+		"": verification.DeliverNothing, verifyv1.DeliverCode: verification.DeliverCode,
+	}
+	vias       = map[verifyv1.Via]verification.Via{"": verification.ViaMessage, verifyv1.ViaCode: verification.ViaCode}
+	codeStates = map[verifyv1.CodeState]verification.CodeState{
+		verifyv1.CodeStateSent: verification.CodeSent, verifyv1.CodeStateNotSent: verification.CodeNotSent,
+	}
 	contactKinds = map[verifyv1.ContactKind]verification.ContactKind{
 		"": verification.ContactShare, verifyv1.ContactKindShare: verification.ContactShare,
 		verifyv1.ContactKindConfirm: verification.ContactConfirm, verifyv1.ContactKindEcho: verification.ContactEcho,
@@ -77,7 +84,11 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	if !known {
 		return none, fmt.Errorf("init.assurance %q is unknown", accepted.Assurance)
 	}
-	r.Terms = verification.Terms{Level: level, Purpose: accepted.Purpose, Browser: accepted.Browser}
+	deliver, known := deliverKinds[accepted.Deliver]
+	if !known {
+		return none, fmt.Errorf("init.deliver %q is unknown", accepted.Deliver)
+	}
+	r.Terms = verification.Terms{Level: level, Purpose: accepted.Purpose, Browser: accepted.Browser, Deliver: deliver}
 	if r.OtherMethods, known = toMethods(accepted.OtherMethods); !known {
 		return none, errors.New("init.otherMethods has one that is unknown")
 	}
@@ -166,6 +177,15 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		return errors.New("status.wrongCodes is negative")
 	}
 	r.ProvenAt, r.WrongCodes = fromMicroTime(status.ProvenAt), int(status.WrongCodes)
+	if r.Via, known = vias[status.Via]; !known {
+		return fmt.Errorf("status.via %q is unknown", status.Via)
+	}
+	if c := status.Code; c != nil {
+		if r.Code.State, known = codeStates[c.State]; !known {
+			return fmt.Errorf("status.code.state %q is unknown", c.State)
+		}
+		r.Code.Reason = c.Reason
+	}
 	for _, c := range status.Contacts {
 		kind, known := contactKinds[c.Kind]
 		if !known {
@@ -202,6 +222,10 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	s.VerifiedBy = ""
 	if r.VerifiedBy != "" {
 		s.VerifiedBy = nameOf(methods, r.VerifiedBy)
+	}
+	s.Via, s.Code = nameOf(vias, r.Via), nil
+	if r.Code.State != "" {
+		s.Code = &verifyv1.CodeDelivery{State: nameOf(codeStates, r.Code.State), Reason: r.Code.Reason}
 	}
 	s.Contacts = nil
 	for _, c := range r.Contacts {
@@ -360,7 +384,9 @@ func newEntry(o *rawObject) *entry {
 
 // counted returns the creation as limits count it.
 func (e *entry) countedCreation() verification.Counted {
-	c := verification.Counted{ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone, Test: e.request.Test}
+	c := verification.Counted{
+		ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone, Test: e.request.Test, Deliver: e.request.Terms.Deliver,
+	}
 	if accepted := e.object.EffectiveInit(); accepted != nil {
 		c.Subject = accepted.SubjectHash
 	}

@@ -138,13 +138,20 @@ func (s *Store) createObject(
 		return verification.Created{}, ctx.Err()
 	}
 	e, readErr := s.readObject(ctx, n.ID)
-	if readErr == nil && e.kind == KindRequest && e.request.CreatedAt.Equal(now) && e.request.BodyHash == n.BodyHash {
+	if readErr == nil && e.isCreationOf(n, now) {
 		return s.finishCreation(e, quota)
 	}
 	if readErr == nil {
 		return s.answerExisting(ctx, n.ID)
 	}
 	return verification.Created{}, preferContextError(ctx, err)
+}
+
+// isCreationOf reports whether the entry is what the creation at now stored. Only Creator distinguishes two replicas that stored the same
+// in one microsecond, of which one alone may send a code.
+func (e *entry) isCreationOf(n verification.New, now time.Time) bool {
+	return e.kind == KindRequest && e.request.CreatedAt.Equal(now) && e.request.BodyHash == n.BodyHash &&
+		e.object.EffectiveInit().Creator == n.Creator
 }
 
 func (s *Store) finishCreation(e *entry, quota verification.Quota) (verification.Created, error) {
@@ -195,6 +202,7 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 				KeyName: n.KeyName, BodyHash: n.BodyHash, SubjectHash: n.Subject,
 				DisplayName: n.DisplayName, ReturnURL: n.ReturnURL, OtherMethods: fromMethods(n.OtherMethods),
 				Assurance: nameOf(levels, n.Terms.Level), Purpose: n.Terms.Purpose, Browser: n.Terms.Browser,
+				Deliver: nameOf(deliverKinds, n.Terms.Deliver), Creator: n.Creator,
 			},
 		},
 	}, nil

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/phoneproof/phoneproof/internal/store/storetest"
@@ -88,6 +89,29 @@ var _ = Describe("Faults", func() {
 		tap.set(everySecond("delete", lost))
 		Expect(b.Delete(ctx, id, r.Version)).To(Succeed())
 		Expect(a.Read(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+	})
+
+	It("never takes the request of another replica for its own, not even one of the same microsecond", func(ctx SpecContext) {
+		clock := clocktesting.NewFakePassiveClock(time.Now())
+		a, b := open(ctx, project, Options{Clock: clock}), open(ctx, project, Options{Config: tap.config(), Clock: clock})
+		n := newCode(project)
+		n.BodyHash = strings.Repeat("0123456789abcdef", 2)
+		twin := n
+		twin.Creator = "fedcba9876543210"
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb != "create" {
+				return forward()
+			}
+			Expect(a.Create(ctx, twin, verification.Limits{})).To(HaveField("Existing", false))
+			return nil, errLost
+		})
+		Expect(b.Create(ctx, n, verification.Limits{})).To(HaveField("Existing", true), "both would send a code")
+		tap.set(everySecond("create", func(_ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			return lose(forward)
+		}))
+		own := newCode(project)
+		own.Phone = number("+15550100198")
+		Expect(b.Create(ctx, own, verification.Limits{})).To(HaveField("Existing", false))
 	})
 
 	It("knows its own decision when the event of it was delivered before the decision is read again", func(ctx SpecContext) {

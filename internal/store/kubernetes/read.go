@@ -19,8 +19,8 @@ func (s *Store) Read(ctx context.Context, id string) (verification.Request, erro
 	return requestOf(s.readCurrent(ctx, id))
 }
 
-// ReadFinal implements verification.Store: final states come from memory, all others from the API server. It finds a manual
-// request by its code only if the informer knows it: messages, which have codes, use Update.
+// ReadFinal implements verification.Store: final states come from memory, all others from the API server, and so does one whose code
+// may still get a result. It finds a manual request by its code only if the informer knows it: messages, which have codes, use Update.
 func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
@@ -29,7 +29,7 @@ func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request,
 	switch {
 	case known == nil:
 		return s.readUnknown(ctx, id)
-	case known.isFinal():
+	case known.isFinal() && !known.request.IsCodeOpen():
 		return known.toRequest()
 	}
 	return requestOf(s.readObject(ctx, known.Name))
