@@ -45,6 +45,7 @@ func allTopics() []topic {
 		{"leases", leaseChecks()},
 		{"session", sessionChecks()},
 		{"declines", declineChecks()},
+		{"code limits", codeLimitChecks()},
 		{"test keys", testKeyChecks()},
 		{"outage", outageChecks()},
 	}

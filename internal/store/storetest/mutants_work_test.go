@@ -31,6 +31,20 @@ func limitMutants() []mutant {
 		{"ignores the cap", []string{"is not exceeded", "never evicts open requests"}, perInstance(func(s *faultyStore) {
 			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.MaxStored = 0 })
 		})},
+		{"takes codes for links", []string{"send a number", "send for a key", "send no code", "are not exceeded by concurrent codes"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Terms.Deliver = "" })
+		})},
+		{"counts codes in each replica", []string{"count on after a flood"}, perInstance(func(s *faultyStore) {
+			var numbers sharedMap[int]
+			create := s.create
+			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
+				if n.Terms.Deliver != "" && numbers.change(n.Phone.E164(), func(i int) int { return i + 1 }) > 5 {
+					return verification.Created{}, verification.CodesLimited(verification.LimitCodeNumber, time.Hour)
+				}
+				n.Terms.Deliver = ""
+				return create(ctx, n, l)
+			}
+		})},
 		{"knows no cool-down", []string{
 			"start no request", "refuse each of many", "leave the limit", "end with their request", "count after another end",
 		}, perInstance(func(s *faultyStore) {

@@ -18,6 +18,7 @@ func stateChecks() []check {
 		{name: "returns copies of a final request, which memory may answer, that share nothing", run: returnsFinalCopies},
 		{name: "shows each write at once through every instance", run: keepsCurrent},
 		{name: "shows each phase at once to ReadFinal", run: peeksEachPhase},
+		{name: "shows the result of a code at once to ReadFinal, also that of a final request", run: peeksCodeResult},
 		{name: "shows only stored requests to ReadFinal and ReadCached", run: peeksStored},
 	}
 	for _, s := range states {
@@ -66,6 +67,17 @@ var states = []struct {
 		r.Phase, r.ProvenAt, r.Actual, r.WrongCodes = verification.Expired, at(1), r.Phone, verification.MaxConfirmTries
 		r.Hints = []verification.Hint{{Kind: verification.HintWrongCode, At: at(2)}}
 	}},
+	{"not sent a code", func(r *verification.Request, at func(int) time.Time) {
+		r.Code = verification.CodeResult{State: verification.CodeNotSent, Reason: "payment"}
+		r.Hints = []verification.Hint{{Kind: verification.HintCodeNotSent, At: at(1)}}
+	}},
+	{"proven by a code", func(r *verification.Request, at func(int) time.Time) {
+		r.ProvenAt, r.Actual, r.Via, r.WrongCodes = at(1), r.Phone, verification.ViaCode, 2
+	}},
+	{"verified by a code that was sent", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.ProvenAt, r.VerifiedAt, r.Actual, r.Via = verification.Verified, at(1), at(1), r.Phone, verification.ViaCode
+		r.Code = verification.CodeResult{State: verification.CodeSent}
+	}},
 	{"verified by an echo", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual, r.Assurance = verification.Verified, at(1), r.Phone, verification.AssuranceEcho
 	}},
@@ -107,7 +119,10 @@ func keepsState(ctx context.Context, t *trial, shape func(*verification.Request,
 	n := t.newCreation()
 	n.Phone, n.BodyHash, n.DisplayName = mustNumber("+551187654321"), "hash", "Ada's Bücher"
 	n.ClientData = verification.ClientData{Reference: "7", Metadata: map[string]string{"cart": "3"}, Locale: "es"}
-	n.Terms = verification.Terms{Level: verification.LevelSession, Purpose: "sign-in", Browser: "CHROME/WINDOWS"}
+	n.Terms = verification.Terms{
+		Level: verification.LevelSession, Purpose: "sign-in", Browser: "CHROME/WINDOWS", Deliver: verification.DeliverCode,
+	}
+	n.Creator = "0123456789abcdef"
 	want := t.createRequest(ctx, a, n)
 	// An odd number of microseconds, so that truncation to a coarser unit is noticed.
 	shape(&want, func(n int) time.Time {
@@ -242,6 +257,25 @@ func peeksEachPhase(ctx context.Context, t *trial) {
 				}
 				t.Expect(peeked).To(equalRequest(r))
 			}
+		}
+	}
+}
+
+// peeksCodeResult has the result come after the end, which all caches know.
+func peeksCodeResult(ctx context.Context, t *trial) {
+	stores := t.openReplicas(3)
+	for i, end := range []mutation{expireRequest, cancelRequest} {
+		r := t.createRequest(ctx, stores[0], t.newCodeFor("key", numberOf(i)))
+		t.updateRequest(ctx, stores[0], r.ID, end)
+		t.harness.Settle()
+		for _, s := range stores {
+			t.Expect(t.peekRequest(ctx, s, r.ID).Code).To(BeZero())
+		}
+		r = t.updateRequest(ctx, stores[1], r.ID, func(r *verification.Request, now time.Time) error {
+			return r.RecordCodeResult(verification.CodeResult{State: verification.CodeSent, Reason: "undeliverable"}, now, 0)
+		})
+		for _, s := range stores {
+			t.Expect(t.peekRequest(ctx, s, r.ID)).To(equalRequest(r))
 		}
 	}
 }

@@ -1,0 +1,287 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func codeLimitChecks() []check {
+	return []check{
+		{name: "send a number one code a minute, three an hour and five a day, in any of its forms", needs: SteppedClock, run: codesOfNumber},
+		{name: "send for a key what its share of a day and of an hour allows", needs: SteppedClock, run: codesOfKey},
+		{name: "send no code to a number whose owner declined", run: codesDeclined},
+		{name: "are not exceeded by concurrent codes", run: codesRaced},
+		{name: "keep a request with a code for a day, whatever became of it", needs: Cap | SteppedClock, run: codesKept},
+		{name: "delete a request with a code a day after its creation", needs: Queue | SteppedClock, run: codesDeleted},
+		{name: "count on after a flood of links and a restart of all replicas", needs: SteppedClock, run: codesFlooded},
+		{name: "report how many codes each key started", run: countsCodes},
+	}
+}
+
+// newCodeFor returns a creation for that key of a request whose number gets a code.
+func (t *trial) newCodeFor(key, e164 string) verification.New {
+	n := t.newForKey(key, e164)
+	n.Method, n.Creator = verification.WhatsApp, fmt.Sprintf("%016x", rand.Uint64())
+	n.Terms = verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}
+	return n
+}
+
+// numberOf returns a number of its own for each i.
+func numberOf(i int) string { return fmt.Sprintf("+49151%08d", 20_000_000+i) }
+
+func codesPerKey(day, hour int) verification.Limits {
+	return verification.Limits{Codes: verification.CodeLimits{
+		PerDay: verification.Rate{Requests: day, Period: 24 * time.Hour}, PerHour: verification.Rate{Requests: hour, Period: time.Hour},
+	}}
+}
+
+// expectCodesLimited expects that a code is refused by that limit, and returns its Retry-After.
+func (t *trial) expectCodesLimited(
+	ctx context.Context, s verification.Store, n verification.New, limits verification.Limits, limit string,
+) time.Duration {
+	ginkgo.GinkgoHelper()
+	t.harness.Settle()
+	_, err := s.Create(ctx, n, limits)
+	var refusal *verification.Error
+	t.Expect(errors.As(err, &refusal)).To(BeTrue(), "refused by %s", limit)
+	t.Expect(refusal).To(And(HaveField("Code", verification.CodeCodesLimited), HaveField("Limit", limit)))
+	return refusal.RetryAfter
+}
+
+// codesOfNumber starts each code with another key. The places in its list are the minutes of the first five.
+func codesOfNumber(ctx context.Context, t *trial) {
+	stores := t.openReplicas(2)
+	forms := [...]string{"+5511987654321", "+551187654321"}
+	code := func(i int) verification.New { return t.newCodeFor(fmt.Sprint("key-", i), forms[i%2]) }
+	limited := func(i int) time.Duration {
+		ginkgo.GinkgoHelper()
+		return t.expectCodesLimited(ctx, stores[i%2], code(i), verification.Limits{}, verification.LimitCodeNumber)
+	}
+	minute := time.Duration(0)
+	for i, at := range []time.Duration{0, 1, 2, 60, 120} {
+		t.passTime(ctx, (at-minute)*time.Minute)
+		t.expectAdmitted(ctx, stores[i%2], code(i), verification.Limits{})
+		minute = at
+		switch at {
+		case 0:
+			t.passTime(ctx, time.Minute-time.Microsecond)
+			t.Expect(limited(1)).To(Equal(time.Microsecond), "a minute later")
+			t.passTime(ctx, time.Microsecond)
+			minute = 1
+		case 2:
+			t.passTime(ctx, time.Minute)
+			t.Expect(limited(0)).To(Equal(57*time.Minute), "three in an hour")
+			minute = 3
+		}
+	}
+	t.passTime(ctx, time.Hour)
+	t.Expect(limited(1)).To(Equal(21*time.Hour), "five in a day")
+	t.expectAdmitted(ctx, stores[0], t.newForKey("key-0", forms[0]), verification.Limits{}) // a link
+	t.expectAdmitted(ctx, stores[1], t.newCodeFor("key-0", numberOf(0)), verification.Limits{})
+	t.expectAdmitted(ctx, t.harness.Open(newProject().Name()), code(0), verification.Limits{})
+	t.passTime(ctx, 21*time.Hour-time.Microsecond)
+	t.Expect(limited(0)).To(Equal(time.Microsecond))
+	t.passTime(ctx, time.Microsecond)
+	t.expectAdmitted(ctx, stores[1], code(1), verification.Limits{})
+}
+
+func codesOfKey(ctx context.Context, t *trial) {
+	stores := t.openReplicas(2)
+	limits := codesPerKey(6, 2)
+	started := 0
+	start := func(key string) {
+		ginkgo.GinkgoHelper()
+		started++
+		t.expectAdmitted(ctx, stores[started%2], t.newCodeFor(key, numberOf(started)), limits)
+	}
+	limited := func() time.Duration {
+		ginkgo.GinkgoHelper()
+		return t.expectCodesLimited(ctx, stores[0], t.newCodeFor("one", numberOf(0)), limits, verification.LimitCodes)
+	}
+	start("one")
+	for range 3 { // what another limit refused does not count
+		t.expectCodesLimited(ctx, stores[1], t.newCodeFor("one", numberOf(1)), limits, verification.LimitCodeNumber)
+	}
+	for hour := range 3 {
+		for range min(2, 1+hour) {
+			start("one")
+		}
+		if hour < 2 {
+			t.Expect(limited()).To(Equal(time.Hour), "a part of the share in an hour")
+		}
+		t.passTime(ctx, time.Hour)
+	}
+	t.Expect(limited()).To(Equal(21*time.Hour), "the share of a day")
+	t.Expect(t.expectCodesLimited(ctx, stores[1], t.newCodeFor("one", numberOf(0)), codesPerKey(4, 4), verification.LimitCodes)).
+		To(Equal(22*time.Hour), "a lower share counts at once")
+	start("two")
+	t.expectAdmitted(ctx, stores[0], t.newForKey("one", numberOf(0)), limits) // a link
+	test := t.newCodeFor("one", testNumberAtOnce)
+	test.Test = true
+	t.expectAdmitted(ctx, stores[0], test, verification.Limits{})
+	start("two")
+	t.passTime(ctx, 21*time.Hour)
+	start("one")
+}
+
+// codesDeclined has the owner of a number answer "Not me" to a link, in a project whose links need not wait for that.
+func codesDeclined(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	t.createDeclined(ctx, a, "+5511987654321")
+	for i, s := range []verification.Store{a, b, t.openReplica()} {
+		for _, limits := range []verification.Limits{{}, coolingDown(time.Minute)} {
+			wait := t.expectCodesLimited(ctx, s, t.newCodeFor(fmt.Sprint("key-", i), "+551187654321"), limits, verification.LimitCodeNumber)
+			t.Expect(wait).To(And(BeNumerically(">", verification.CodeKept-time.Hour), BeNumerically("<=", verification.CodeKept)))
+		}
+	}
+	longer := t.expectCodesLimited(ctx, b, t.newCodeFor("key", "+5511987654321"), coolingDown(2*verification.CodeKept), verification.LimitCodeNumber)
+	t.Expect(longer).To(BeNumerically(">", verification.CodeKept))
+	t.expectAdmitted(ctx, b, t.newFor("+551187654321"), verification.Limits{})
+	t.expectCooling(ctx, b, "+551187654321", coolingDown(cooldown)) // a link has the refusal of links
+	t.expectAdmitted(ctx, b, t.newCodeFor("key", claimedNumber), verification.Limits{})
+	t.createDeclined(ctx, a, testNumberAtOnce)
+	test := t.newCodeFor("key", testNumberAtOnce)
+	test.Test = true
+	t.expectAdmitted(ctx, b, test, verification.Limits{}) // nobody gets a code
+}
+
+func codesRaced(ctx context.Context, t *trial) {
+	stores := t.openReplicas(4)
+	for name, c := range map[string]struct {
+		most int
+		code func(i int) verification.New
+	}{
+		"one number": {1, func(i int) verification.New { return t.newCodeFor(fmt.Sprint("key-", i), claimedNumber) }},
+		"one key":    {10, func(i int) verification.New { return t.newCodeFor("raced", numberOf(i)) }},
+	} {
+		_, errs := runRacers(racers, func(i int) (verification.Created, error) {
+			return stores[i%len(stores)].Create(ctx, c.code(i), codesPerKey(20, 10))
+		})
+		admitted := 0
+		for _, err := range errs {
+			if err == nil {
+				admitted++
+			} else {
+				t.Expect(err).To(haveCode(verification.CodeCodesLimited), name)
+			}
+		}
+		t.Expect(admitted).To(BeNumerically(">=", c.most), name)
+		if t.harness.hasFeature(ExactLimits) {
+			t.Expect(admitted).To(Equal(c.most), name)
+		} else {
+			t.Expect(admitted).To(BeNumerically("<=", c.most*len(stores)), name)
+		}
+	}
+}
+
+// codesKept fills a store with requests that nothing is left to do for.
+func codesKept(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	all := make([]verification.Request, 4)
+	for i, end := range []mutation{nil, cancelRequest, expireRequest, func(r *verification.Request, now time.Time) error {
+		r.Phase, r.VerifiedAt, r.Actual, r.ProvenAt, r.Via = verification.Verified, now, r.Phone, now, verification.ViaCode
+		return nil
+	}} {
+		all[i] = t.createRequest(ctx, s, t.newCodeFor("key", numberOf(i)))
+		if end != nil {
+			t.updateRequest(ctx, s, all[i].ID, end)
+		}
+	}
+	limits := maxStored(len(all))
+	t.passTime(ctx, verification.CodeKept-time.Microsecond)
+	t.Expect(t.expectRefused(ctx, s, t.newCreation(), limits, verification.CodeTooManyStored)).To(BeNumerically("<=", time.Second))
+	t.expectStored(ctx, s, all, 0, 1, 2, 3)
+	t.passTime(ctx, time.Microsecond)
+	for range all {
+		t.expectAdmitted(ctx, s, t.newLasting(), limits)
+	}
+	t.harness.Settle()
+	t.expectStored(ctx, s, all)
+}
+
+// codesDeleted has claims and sweeps end and delete what they may.
+func codesDeleted(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	queue := t.harness.Queue(s)
+	policy := verification.Policy{Retention: time.Minute}
+	lapsed := t.createRequest(ctx, s, t.newCodeFor("key", numberOf(1)))
+	keyed := t.newCodeFor("key", numberOf(2))
+	keyed.BodyHash, keyed.TTL = "hash", 15*time.Minute
+	all := []verification.Request{lapsed, t.createRequest(ctx, s, keyed)}
+	t.passTime(ctx, 16*time.Minute)
+	for _, next := range []time.Duration{verification.CodeKept + policy.Retention - 16*time.Minute - time.Microsecond, time.Microsecond} {
+		_, err := queue.Sweep(ctx, policy, 10)
+		t.Expect(err).NotTo(HaveOccurred())
+		claims, err := queue.Claim(ctx, policy, 10, 0)
+		t.Expect(err).NotTo(HaveOccurred())
+		for _, r := range claims {
+			t.updateRequest(ctx, s, r.ID, expireLapsed)
+		}
+		t.expectStored(ctx, s, all, 0, 1)
+		t.Expect(t.getRequest(ctx, s, lapsed.ID).Phase).To(Equal(verification.Expired))
+		t.passTime(ctx, next)
+	}
+	claims, err := queue.Claim(ctx, policy, 10, 0)
+	t.Expect(err).NotTo(HaveOccurred())
+	swept, err := queue.Sweep(ctx, policy, 10)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(max(len(claims), swept.Deleted)).To(Equal(len(all)), "a day later, and its retention")
+}
+
+// codesFlooded starts five codes to a number, which end at once, and then more links than a store holds.
+func codesFlooded(ctx context.Context, t *trial) {
+	const held = 12
+	s := t.openReplica()
+	limits := codesPerKey(5, 5)
+	limits.MaxStored = held
+	for range 5 {
+		r := t.expectAdmitted(ctx, s, t.newCodeFor("key", claimedNumber), limits).Request
+		t.updateRequest(ctx, s, r.ID, cancelRequest)
+		t.passTime(ctx, 30*time.Minute)
+	}
+	for i := range 2 * held {
+		r := t.expectAdmitted(ctx, s, t.newForKey("key", numberOf(i)), limits).Request
+		t.updateRequest(ctx, s, r.ID, verifyClaimed(false))
+	}
+	if t.harness.hasFeature(Queue) {
+		_, err := t.harness.Queue(s).Sweep(ctx, verification.Policy{}, 1000)
+		t.Expect(err).NotTo(HaveOccurred())
+	}
+	for _, s := range t.openReplicas(2) {
+		wait := t.expectCodesLimited(ctx, s, t.newCodeFor("other", claimedNumber), limits, verification.LimitCodeNumber)
+		t.Expect(wait).To(Equal(24*time.Hour - 5*30*time.Minute))
+		t.Expect(t.expectCodesLimited(ctx, s, t.newCodeFor("key", numberOf(0)), limits, verification.LimitCodes)).To(Equal(wait))
+		t.expectAdmitted(ctx, s, t.newForKey("key", claimedNumber), limits) // links go on
+	}
+}
+
+func countsCodes(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	first := t.createRequest(ctx, a, t.newCodeFor("one", numberOf(1)))
+	t.passMoment(ctx)
+	t.updateRequest(ctx, a, t.createRequest(ctx, b, t.newCodeFor("one", numberOf(2))).ID, cancelRequest)
+	t.createRequest(ctx, b, t.newCodeFor("two", numberOf(3)))
+	t.createRequest(ctx, b, t.newForKey("three", numberOf(4)))
+	test := t.newCodeFor("one", testNumberAtOnce)
+	test.Test = true
+	t.createRequest(ctx, a, test)
+	t.harness.Settle()
+	for _, s := range []verification.Store{a, b} {
+		counter, ok := s.(verification.Counter)
+		t.Expect(ok).To(BeTrue(), "the store counts")
+		for since, want := range map[time.Time]map[string]int{
+			first.CreatedAt.Add(-time.Microsecond): {"one": 2, "two": 1}, first.CreatedAt: {"one": 1, "two": 1},
+			first.CreatedAt.Add(time.Hour): {},
+		} {
+			t.Expect(counter.CodesStarted(ctx, since)).To(Equal(want))
+		}
+	}
+}
