@@ -14,6 +14,7 @@ func activityChecks() []check {
 	return []check{
 		{name: "count requests that expired since a time, of one method", run: countsExpired},
 		{name: "report the last message, whatever became of its request", run: reportsLastMessage},
+		{name: "take neither a code for a message, nor the end of its request for silence", run: hearsNoCode},
 	}
 }
 
@@ -170,5 +171,56 @@ func reportsLastMessage(ctx context.Context, t *trial) {
 		// Two more replicas for each question of each step would be near a hundred.
 		t.expectActivityOf(ctx, []verification.Store{a, b}, begun, want)
 		t.expectActivityOf(ctx, []verification.Store{a, b}, heard.Add(time.Microsecond), verification.Activity{Expired: step.expired})
+	}
+}
+
+// proveByCode is the mutation for the code that was sent to the number, entered on the page.
+func proveByCode(r *verification.Request, now time.Time) error {
+	r.ProvenAt, r.Actual, r.Via, r.Delivery = now, r.Phone, verification.ViaCode, verification.Delivery{}
+	return nil
+}
+
+// redeemCode is the same by the client.
+func redeemCode(r *verification.Request, now time.Time) error {
+	r.Phase, r.VerifiedAt = verification.Verified, now
+	return proveByCode(r, now)
+}
+
+// redeemWithEvent is redeemCode with an event that is due.
+func redeemWithEvent(r *verification.Request, now time.Time) error {
+	defer func() { r.Delivery.NextAttemptAt = now }()
+	return redeemCode(r, now)
+}
+
+func hearsNoCode(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	begun := t.createRequest(ctx, a, t.newForWhatsApp()).CreatedAt
+	want := verification.Activity{}
+	for i, step := range []struct {
+		name   string
+		heard  bool // by the first change
+		change []mutation
+	}{
+		{"entered on the page", false, []mutation{proveByCode}},
+		{"redeemed", false, []mutation{redeemCode}},
+		{"redeemed, its event due", false, []mutation{redeemWithEvent}},
+		{"expired unheard", false, []mutation{expireRequest}},
+		{"expired unheard, its event due", false, []mutation{expireWithEvent}},
+		{"proven by a message", true, []mutation{verifyClaimed(false)}},
+		{"confirmed after a message", true, []mutation{verifyClaimed(false), confirmProven(0)}},
+		{"redeemed after a refused message", true, []mutation{refuseNumber, redeemCode}},
+		{"redeemed after a refused message, its event due", true, []mutation{refuseNumber, redeemWithEvent}},
+		{"expired after a refused message", true, []mutation{refuseNumber, expireRequest}},
+	} {
+		r := t.createRequest(ctx, a, t.newCodeFor("key", numberOf(i)))
+		for k, m := range step.change {
+			t.passMoment(ctx)
+			r = t.updateRequest(ctx, b, r.ID, m)
+			if step.heard && k == 0 {
+				want.LastHeard = r.HeardAt()
+			}
+		}
+		t.Expect(want.LastHeard.IsZero()).To(Equal(!step.heard), step.name)
+		t.expectActivityOf(ctx, []verification.Store{a, b}, begun, want)
 	}
 }
