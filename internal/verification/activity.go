@@ -4,8 +4,8 @@ import "time"
 
 // Activity is what became of the requests of one method since a time.
 type Activity struct {
-	// Expired is how many ended as EXPIRED without being canceled: of those a message could no longer come. A store may stop counting
-	// at MostCounted.
+	// Expired is how many ended as EXPIRED without being canceled: of those a message could no longer come. Those with DeliverCode are
+	// none of them, as none need come. A store may stop counting at MostCounted.
 	Expired int
 	// LastHeard is the latest time of a message for any of them; zero if none came since then.
 	LastHeard time.Time
@@ -16,7 +16,7 @@ func (a *Activity) Count(r *Request, since time.Time) {
 	if r.Test {
 		return
 	}
-	if r.Phase == Expired && !r.isCanceled() && !r.expiredAt().Before(since) {
+	if r.Phase == Expired && !r.isCanceled() && !r.DeliversCode() && !r.expiredAt().Before(since) {
 		a.Expired++
 	}
 	a.Hear(r, since)

@@ -123,7 +123,7 @@ func (r *Request) RecordWrongNumber(now time.Time) error {
 		return ErrUnchanged
 	}
 	switch r.lastHint().Kind {
-	case "", HintOtherNumber, HintNumberHidden:
+	case "", HintOtherNumber, HintNumberHidden, HintCodeNotSent:
 		if r.addHint(HintNumberWrong, now) {
 			return nil
 		}

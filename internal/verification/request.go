@@ -118,10 +118,10 @@ type Request struct {
 	VerifiedAt time.Time
 	// VerifiedBy is the messenger that verified it, if that is one of OtherMethods.
 	VerifiedBy Method
-	// ProvenAt is when the claimed number sent the code of a request of LevelSession; zero before that and for others. Actual,
-	// VerifiedBy and Assurance are set with it.
+	// ProvenAt is when the claimed number sent the code of a request of LevelSession, or the code that was sent to it was entered; zero
+	// before that and for others. Actual, VerifiedBy, Assurance and Via are set with it.
 	ProvenAt time.Time
-	// WrongCodes counts the wrong session codes that were entered since then.
+	// WrongCodes counts the wrong codes that were entered: since then, or from the start with DeliverCode.
 	WrongCodes int
 	// Actual is the number that the messenger reported, if proven or verified. It may differ from Phone within a set of
 	// national variants.
@@ -302,6 +302,9 @@ func (r *Request) HeardAt() time.Time {
 	if r.IsProven() { // a confirmation is no message
 		heard = r.ProvenAt
 	}
+	if r.Via == ViaCode { // nor are the digits that were sent to the number
+		heard = time.Time{}
+	}
 	if len(r.OtherMethods) > 0 {
 		return heard
 	}
@@ -314,6 +317,7 @@ func (r *Request) HeardAt() time.Time {
 		switch h.Kind {
 		case HintWrongCode, HintCanceled, HintNumberWrong: // from the client and the page
 		case HintNoQuestion, HintCodeNotSent: // from the status of what was sent
+		case HintAwaitingConfirmation: // the contact or the proof has the time of its message, if it came by one
 		default:
 			if h.At.After(heard) {
 				heard = h.At
