@@ -82,6 +82,19 @@ var errNoSender = &Error{
 	Err:     errors.New("no sender of codes"),
 }
 
+// errCodesBusy refuses a code while as many are sent as a process may.
+var errCodesBusy = &Error{
+	Code: CodeCodesBusy, RetryAfter: 2 * time.Second,
+	Message: "Too many codes are being sent right now. Nothing was stored: try again after the time in Retry-After.",
+	Err:     errors.New("no free slot to send a code"),
+}
+
+// noSlot is the slot of a request to whose number nothing is sent.
+type noSlot struct{}
+
+func (noSlot) StartSending(Request) {}
+func (noSlot) Release()             {}
+
 // DeliversCode reports whether a code is sent to the number.
 func (r *Request) DeliversCode() bool { return r.Terms.Deliver == DeliverCode }
 
@@ -157,6 +170,9 @@ func (r *Request) awaitsSender() bool {
 // RecordCodeResult records what became of the code of the request that was created at that time; see Request.RecordCodeResult. If the
 // request is gone, or another one has its id, there is nothing to record.
 func (s *Service) RecordCodeResult(ctx context.Context, id string, createdAt time.Time, result CodeResult, wanted EventKinds) error {
+	if !IsRequestID(id) {
+		return nil
+	}
 	_, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
 		if !r.CreatedAt.Equal(createdAt) {
 			return ErrUnchanged

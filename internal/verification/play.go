@@ -62,10 +62,13 @@ func (r *Request) playDecline(claimed Evidence, now time.Time, wanted EventKinds
 }
 
 // testOutcome returns the outcome of a test key's call, or why it is refused.
-func testOutcome(n phone.Number) (TestOutcome, error) {
+func testOutcome(n phone.Number, deliver DeliverKind) (TestOutcome, error) {
 	outcome, found := findTestOutcome(n)
 	if !found {
 		return "", errNoTestNumber
+	}
+	if outcome == TestCodesLimited && deliver == DeliverCode {
+		return "", CodesLimited(LimitCodes, TestShortLife)
 	}
 	return outcome, nil
 }

@@ -19,6 +19,8 @@ const (
 	numberHidden   = "+12025550113"
 	numberOther    = "+12025550114"
 	numberDeclined = "+12025550115"
+
+	numberCodeNotSent = "+12025550116"
 )
 
 // withTests are all kinds of events, for test keys, too.
@@ -61,6 +63,7 @@ type ended struct {
 
 func TestPlay_outcomes(t *testing.T) {
 	session := verification.Terms{Level: verification.LevelSession}
+	code := verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}
 	for name, test := range map[string]struct {
 		number string
 		terms  verification.Terms
@@ -92,6 +95,13 @@ func TestPlay_outcomes(t *testing.T) {
 		}},
 		"proven and declined": {numberDeclined, session, []ended{
 			{0, verification.Expired, verification.HintDeclined, "test.verification.declined", true},
+		}},
+		"code not sent": {numberCodeNotSent, code, []ended{
+			{0, verification.Pending, verification.HintCodeNotSent, "test.verification.attention", false},
+			{10 * time.Second, verification.Expired, verification.HintCodeNotSent, "test.verification.expired", false},
+		}},
+		"that number, for a link": {numberCodeNotSent, session, []ended{
+			{0, verification.Pending, "", "", false}, {10 * time.Second, verification.Expired, "", "test.verification.expired", false},
 		}},
 		"hidden number at level Session": {numberHidden, session, []ended{
 			{0, verification.Pending, verification.HintNumberHidden, "test.verification.attention", false},

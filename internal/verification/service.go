@@ -18,6 +18,9 @@ import (
 // maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
 const maxIdempotencyKey = 255
 
+// creatorBytes is the length of New.Creator, in bytes.
+const creatorBytes = 8
+
 // Service has the operations of clients and messengers on the requests of one project. It is safe for concurrent use.
 type Service struct {
 	codes  CodeSpace
@@ -43,7 +46,7 @@ type Observer interface {
 	TestStarted(outcome TestOutcome)
 	// CodeStarted is called after a new request with DeliverCode was stored, beside Started.
 	CodeStarted(r *Request)
-	// CodeRedeemed is called after this process moved a request to VERIFIED by the code that was sent to the number.
+	// CodeRedeemed is called after the code that was sent to the number was entered at this process, once for a request.
 	CodeRedeemed(r *Request)
 }
 
@@ -119,31 +122,22 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	var outcome TestOutcome
 	if in.Test {
 		var err error
-		if outcome, err = testOutcome(in.Phone); err != nil {
+		if outcome, err = testOutcome(in.Phone, in.Terms.Deliver); err != nil {
 			return Initiated{}, err
 		}
 		in.TTL, in.KeyHash, in.Subject = outcome.ttl(in.TTL), testKeyHash(in.KeyHash), ""
-	}
-	if in.Terms.Deliver == DeliverCode && s.Sender == nil {
-		return Initiated{}, errNoSender
 	}
 	code, bodyHash, err := s.codeFor(in)
 	if err != nil {
 		return Initiated{}, err
 	}
-	id := s.codes.RequestID(code)
-	if in.Refusal != nil {
-		if err := s.refuseUnlessStored(ctx, in, id); err != nil {
-			return Initiated{}, err
-		}
-	}
-	created, err := s.store.Create(ctx, New{
-		ID: id, Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
+	created, err := s.create(ctx, in, New{
+		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
 		Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
-		Fresh: !in.HasIdempotencyKey,
-	}, in.Limits)
+		Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
+	})
 	if err != nil {
-		return Initiated{}, fmt.Errorf("create request: %w", err)
+		return Initiated{}, err
 	}
 	if created.Existing {
 		if err := mayReplay(created.Request, in, bodyHash); err != nil {
@@ -155,6 +149,52 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	return Initiated{Created: created, Code: code}, nil
 }
 
+// create stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its code: of
+// many that overlap, and of the retries after them, that is one at most.
+func (s *Service) create(ctx context.Context, in Initiation, n New) (Created, error) {
+	slot, refusal := s.reserveSlot(in)
+	if refusal != nil {
+		return s.readFirstTry(ctx, in, n.ID, refusal)
+	}
+	end := slot.Release
+	defer func() { end() }()
+	created, err := s.store.Create(ctx, n, in.Limits)
+	if err != nil {
+		return Created{}, fmt.Errorf("create request: %w", err)
+	}
+	if !created.Existing {
+		end = func() { slot.StartSending(created.Request) }
+	}
+	return created, nil
+}
+
+// reserveSlot returns the slot to send a code in, before anything is stored, or why no request can be started now.
+func (s *Service) reserveSlot(in Initiation) (CodeSlot, *Error) {
+	switch {
+	case in.Refusal != nil:
+		return nil, in.Refusal
+	case in.Terms.Deliver != DeliverCode || in.Test:
+		return noSlot{}, nil
+	case s.Sender == nil:
+		return nil, errNoSender
+	}
+	slot, isFree := s.Sender.ReserveSlot()
+	if !isFree {
+		return nil, errCodesBusy
+	}
+	return slot, nil
+}
+
+// newCreator returns the New.Creator of a call.
+func newCreator(deliver DeliverKind) string {
+	if deliver != DeliverCode {
+		return ""
+	}
+	creator := make([]byte, creatorBytes)
+	_, _ = rand.Read(creator) // it never fails
+	return hex.EncodeToString(creator)
+}
+
 // observeStart notifies the observer of a request that was stored.
 func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 	switch {
@@ -164,6 +204,9 @@ func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 	default:
 		s.Observer.Started(r.Method)
 		s.observeStep(r, SessionStarted)
+		if r.DeliversCode() {
+			s.Observer.CodeStarted(r)
+		}
 	}
 }
 
@@ -173,19 +216,18 @@ func testKeyHash(hash [sha256.Size]byte) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte("phoneproof test key\x00"), hash[:]...))
 }
 
-// refuseUnlessStored returns the refusal, unless the request of a first try with the same Idempotency-Key is stored. Should that
-// be deleted right afterwards, past its retention, the retry starts anew once.
-func (s *Service) refuseUnlessStored(ctx context.Context, in Initiation, id string) error {
+// readFirstTry returns the request of a first try with the same Idempotency-Key, and the refusal if none is stored.
+func (s *Service) readFirstTry(ctx context.Context, in Initiation, id string, refusal *Error) (Created, error) {
 	if !in.HasIdempotencyKey {
-		return in.Refusal
+		return Created{}, refusal
 	}
-	switch _, err := s.store.ReadFinal(ctx, id); {
+	switch first, err := s.store.ReadFinal(ctx, id); {
 	case errors.Is(err, ErrNotFound):
-		return in.Refusal
+		return Created{}, refusal
 	case err != nil:
-		return fmt.Errorf("read the request of the first try: %w", err)
+		return Created{}, fmt.Errorf("read the request of the first try: %w", err)
 	default:
-		return nil
+		return Created{Request: first, Existing: true}, nil
 	}
 }
 
@@ -254,7 +296,7 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 		return &Error{
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
 			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata, locale, returnURL, " +
-				"assurance, purpose or browser. " +
+				"assurance, purpose, browser or deliver. " +
 				"Use a new key for a new verification.",
 		}
 	}

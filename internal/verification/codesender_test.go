@@ -1,0 +1,231 @@
+package verification_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// sender is a verification.CodeSender that records what it is to send. A slot is free again only by Release.
+type sender struct {
+	t    *testing.T
+	mu   sync.Mutex
+	free int
+	sent []verification.Request
+}
+
+func newSender(t *testing.T, slots int) *sender {
+	t.Helper()
+	return &sender{t: t, free: slots}
+}
+
+func (s *sender) ReserveSlot() (verification.CodeSlot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free == 0 {
+		return nil, false
+	}
+	s.free--
+	return &slot{sender: s}, true
+}
+
+type slot struct {
+	sender *sender
+	ended  bool
+}
+
+func (s *slot) StartSending(r verification.Request) {
+	s.end(func() { s.sender.sent = append(s.sender.sent, r) })
+}
+
+func (s *slot) Release() { s.end(func() { s.sender.free++ }) }
+
+func (s *slot) end(how func()) {
+	s.sender.mu.Lock()
+	defer s.sender.mu.Unlock()
+	if s.ended {
+		s.sender.t.Error("a slot ended twice")
+	}
+	s.ended = true
+	how()
+}
+
+// codeSteps records the codes that an observer was notified of, beside the steps.
+type codeSteps struct {
+	steps
+
+	codesStarted, codesRedeemed int
+}
+
+func (s *codeSteps) CodeStarted(*verification.Request)  { s.codesStarted++ }
+func (s *codeSteps) CodeRedeemed(*verification.Request) { s.codesRedeemed++ }
+
+// codeInitiation is a call that asks for a code.
+func (w *world) codeInitiation() verification.Initiation {
+	in := w.initiation()
+	in.Terms = verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}
+	in.RequestedTerms = verification.Terms{Deliver: verification.DeliverCode}
+	in.OtherMethods = []verification.Method{verification.Telegram}
+	return in
+}
+
+// testNumber returns the test number that ends in 11 and that digit.
+func testNumber(last int) phone.Number { return verification.TestNumbers()[last].Number }
+
+// TestInitiate_sendsOnceForItsOwnCreate: one call of all that overlap, and none of the others.
+func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
+	w := newWorld(t)
+	sender := newSender(t, 300)
+	w.service.Sender = sender
+	other := verification.NewService(verification.NewCodeSpace(projectName), w.backend.Open(projectName))
+	other.Sender = sender
+	in := w.codeInitiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	var wait sync.WaitGroup
+	for i := range 200 {
+		wait.Go(func() {
+			service := []*verification.Service{w.service, other}[i%2]
+			if _, err := service.Initiate(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	w.Expect(sender.sent).To(HaveLen(1))
+	w.Expect(sender.sent[0]).To(Equal(w.readStored(sender.sent[0].ID)), "what was committed")
+	w.Expect(sender.free).To(Equal(299), "retries hold no slot")
+}
+
+func TestInitiate_sendsNothing(t *testing.T) {
+	limited := verification.Limits{PerPhoneNumber: verification.Rate{Requests: 1, Period: time.Hour}}
+	refusal := &verification.Error{Code: verification.CodeCountryRefused}
+	for name, c := range map[string]struct {
+		change func(w *world, in *verification.Initiation)
+		want   verification.ErrorCode
+	}{
+		"a link":     {func(_ *world, in *verification.Initiation) { in.Terms.Deliver = "" }, ""},
+		"a test key": {func(w *world, in *verification.Initiation) { in.Test, in.Phone = true, w.number(numberExpired) }, ""},
+		"refused":    {func(_ *world, in *verification.Initiation) { in.Refusal = refusal }, verification.CodeCountryRefused},
+		"limited": {func(w *world, in *verification.Initiation) {
+			in.Limits = limited
+			link := w.initiation()
+			link.Limits = limited
+			w.start(link)
+		}, verification.CodeRateLimited},
+		"the store is down": {func(w *world, _ *verification.Initiation) { w.backend.Fail(errors.New("down")) }, verification.CodeStoreUnavailable},
+		"the key of another call": {func(w *world, in *verification.Initiation) {
+			in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+			link := *in
+			link.Terms, link.RequestedTerms = verification.Terms{}, verification.Terms{}
+			w.start(link)
+		}, verification.CodeIdempotencyKeyReused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			sender := newSender(t, 1)
+			w.service.Sender = sender
+			in := w.codeInitiation()
+			c.change(w, &in)
+			_, err := w.service.Initiate(t.Context(), in)
+			w.Expect(codeOf(err)).To(Equal(c.want))
+			w.Expect(sender.sent).To(BeEmpty())
+			w.Expect(sender.free).To(Equal(1), "the slot is free again")
+		})
+	}
+}
+
+// TestInitiate_withoutASlot refuses what is new before anything is stored, and answers a retry, but sends nothing for it.
+func TestInitiate_withoutASlot(t *testing.T) {
+	for name, c := range map[string]struct {
+		sender verification.CodeSender
+		want   verification.ErrorCode
+	}{
+		"all are taken": {newSender(t, 0), verification.CodeCodesBusy},
+		"no sender":     {nil, verification.CodeCodesNotConfigured},
+	} {
+		w := newWorld(t)
+		in := w.codeInitiation()
+		in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+		in.Limits.PerKey = verification.Rate{Requests: 1, Period: time.Hour}
+		w.service.Sender = c.sender
+		for _, call := range []func(*verification.Initiation){
+			func(*verification.Initiation) {}, func(in *verification.Initiation) { in.HasIdempotencyKey = false },
+		} {
+			refused := in
+			call(&refused)
+			_, err := w.service.Initiate(t.Context(), refused)
+			w.Expect(codeOf(err)).To(Equal(c.want), name)
+		}
+		w.service.Sender = newSender(t, 1)
+		first := w.start(in)
+		w.Expect(first.Existing).To(BeFalse(), "nothing was stored or counted before")
+		w.service.Sender = c.sender
+		w.Expect(w.start(in).Request).To(Equal(first.Request), name)
+		w.backend.Fail(errors.New("down"))
+		_, err := w.service.Initiate(t.Context(), in)
+		w.Expect(codeOf(err)).To(Equal(verification.CodeStoreUnavailable), name)
+	}
+}
+
+// creations records what a store is to create.
+type creations struct {
+	verification.Store
+
+	all []verification.New
+}
+
+func (c *creations) Create(ctx context.Context, n verification.New, limits verification.Limits) (verification.Created, error) {
+	c.all = append(c.all, n)
+	return c.Store.Create(ctx, n, limits)
+}
+
+// TestInitiate_namesItsCreation: two replicas with the same id in the same microsecond tell by it which of them created the request.
+func TestInitiate_namesItsCreation(t *testing.T) {
+	w := newWorld(t)
+	seen := &creations{Store: w.store}
+	w.service = verification.NewService(verification.NewCodeSpace(projectName), seen)
+	w.service.Sender = newSender(t, 2)
+	in := w.codeInitiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	w.start(in)
+	w.start(in)
+	w.start(w.initiation())
+	w.Expect(seen.all[0].Creator).To(MatchRegexp(`^[0-9a-f]{16}$`))
+	w.Expect(seen.all[1].Creator).To(MatchRegexp(`^[0-9a-f]{16}$`))
+	w.Expect(seen.all[1].Creator).NotTo(Equal(seen.all[0].Creator))
+	w.Expect(seen.all[2].Creator).To(BeEmpty())
+}
+
+// TestInitiate_codesLimitedTestNumber: it refuses a code, and is as any number without an outcome for a link.
+func TestInitiate_codesLimitedTestNumber(t *testing.T) {
+	w := newWorld(t)
+	in := w.codeInitiation()
+	in.Test, in.Phone = true, testNumber(8)
+	_, err := w.service.Initiate(t.Context(), in)
+	var refusal *verification.Error
+	w.Expect(errors.As(err, &refusal)).To(BeTrue())
+	w.Expect(refusal.Code).To(Equal(verification.CodeCodesLimited))
+	w.Expect(refusal.RetryAfter).To(BeNumerically(">", 0))
+	in.Terms.Deliver = ""
+	link := w.start(in).Request
+	w.Expect(link.PlaysAt()).To(BeZero())
+}
+
+func TestBodyHash_deliver(t *testing.T) {
+	w := newWorld(t)
+	w.service.Sender = newSender(t, 1)
+	in := w.codeInitiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	w.start(in)
+	in.RequestedTerms.Deliver = ""
+	_, err := w.service.Initiate(t.Context(), in)
+	w.Expect(codeOf(err)).To(Equal(verification.CodeIdempotencyKeyReused))
+	w.Expect(err.Error()).To(ContainSubstring("deliver"))
+}
