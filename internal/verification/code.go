@@ -62,12 +62,14 @@ func (c Code) Grouped() string {
 type CodeSpace struct {
 	name string
 	key  [sha256.Size]byte
+	// deliveredDigits is how many digits are sent to a number. Only a test of guessing has fewer.
+	deliveredDigits int
 }
 
 // NewCodeSpace returns the code space of the project "namespace/name". Its key is SHA-256 of the name: a filter against typos and
 // other people's messages, not a secret.
 func NewCodeSpace(namespacedName string) CodeSpace {
-	return CodeSpace{name: namespacedName, key: sha256.Sum256([]byte(namespacedName))}
+	return CodeSpace{name: namespacedName, key: sha256.Sum256([]byte(namespacedName)), deliveredDigits: deliveredDigits}
 }
 
 // Name returns "namespace/name".

@@ -25,14 +25,14 @@ var errNoSecret = errors.New("the account's secret is gone")
 // retryNoSecret is how long a client should wait for the secret.
 const retryNoSecret = 30 * time.Second
 
-// ConfirmSession moves a proven request to VERIFIED if the code is one of its session codes, for the client that ctx names. A code is
-// redeemed once. testKey is the mode of its key; a request of the other mode is ErrNotFound. Of an error the cause is one of the
+// ConfirmSession moves a request to VERIFIED if the code is one of its session codes, and it is proven, or the delivered one, for the
+// client that ctx names. A code is redeemed once. testKey is the mode of its key; a request of the other mode is ErrNotFound. Of an error the cause is one of the
 // package's Error values; a wrong code is counted before it is refused.
 func (s *Service) ConfirmSession(
 	ctx context.Context, id string, testKey bool, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {
 	isHidden := func(r *Request) bool { return !r.IsVisibleTo(testKey) }
-	request, err := s.enterCode(ctx, id, isHidden, secrets, func(r *Request, now time.Time) error {
+	request, err := s.enterCode(ctx, id, isHidden, func(r *Request, now time.Time) error {
 		return r.ConfirmSession(s.matcher(code, secrets), now, wanted)
 	})
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Service) ConfirmSession(
 	return request, nil
 }
 
-// CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. It is
-// for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession. If the store fails to count it,
+// CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. The
+// delivered code proves the request, in one write. It is for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession. If the store fails to count it,
 // the request's next code is compared only after it was counted: a right one needs no write, so its answer would differ from that of a
 // wrong one for as long as the store can be read and not written. Calls for the same request must not overlap.
 func (s *Service) CheckSessionCode(
@@ -60,7 +60,7 @@ func (s *Service) CheckSessionCode(
 		now, end time.Time
 	)
 	isHidden := func(*Request) bool { return false }
-	request, err := s.enterCode(ctx, id, isHidden, secrets, func(r *Request, at time.Time) error {
+	request, err := s.enterCode(ctx, id, isHidden, func(r *Request, at time.Time) error {
 		err := r.CheckSessionCode(s.matcher(code, secrets), at, wanted)
 		wrong, now, end = errors.Is(err, ErrWrongCode), at, r.EndsAt()
 		return err
@@ -106,30 +106,22 @@ func (s *Service) rememberUncounted(id string, end, now time.Time) {
 }
 
 func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) (CodeMatch, error) {
-	return func(r *Request) (CodeMatch, error) {
-		if s.codes.matchSessionCode(r, code, secrets(r).Session) {
-			return MatchesSession, nil
-		}
-		return NoMatch, nil
-	}
+	return func(r *Request) (CodeMatch, error) { return s.codes.matchCode(r, code, secrets(r)) }
 }
 
 // enterCode applies a mutation that a wrong code changes, too. A hidden request is not found.
-func (s *Service) enterCode(
-	ctx context.Context, id string, isHidden func(*Request) bool, secrets SecretsFunc, mutate Mutation,
-) (Request, error) {
+func (s *Service) enterCode(ctx context.Context, id string, isHidden func(*Request) bool, mutate Mutation) (Request, error) {
 	if !IsRequestID(id) {
 		return Request{}, ErrNotFound
 	}
-	var reason error
+	var (
+		reason error
+		before Request
+	)
 	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
-		reason = nil
+		reason, before = nil, *r
 		if isHidden(r) {
 			return errOtherMode
-		}
-		if r.checkConfirmation(now) == nil && len(secrets(r).Session) == 0 {
-			reason = errNoSecret
-			return reason
 		}
 		reason = mutate(r, now)
 		if errors.Is(reason, ErrWrongCode) {
@@ -148,7 +140,21 @@ func (s *Service) enterCode(
 	case err != nil:
 		return Request{}, fmt.Errorf("enter session code: %w", err)
 	}
+	if reason == nil && before.Via != ViaCode {
+		s.observeRedeemed(&before, &request)
+	}
 	return request, nil
+}
+
+// observeRedeemed notifies the observer if a change entered the delivered code.
+func (s *Service) observeRedeemed(before, r *Request) {
+	if s.Observer == nil || r.Test || r.Via != ViaCode {
+		return
+	}
+	s.Observer.CodeRedeemed(r)
+	if !before.IsProven() {
+		s.Observer.SessionStep(SessionProven)
+	}
 }
 
 func (s *Service) observeWrongCode(r *Request) {
@@ -169,10 +175,15 @@ func refuseCode(reason error, r *Request) error {
 		shown.Code, shown.Field, shown.Message = CodeWrongCode, "code", "The code is wrong, and it was the last try: the verification has ended. Start another one."
 	case errors.Is(reason, ErrWrongCode):
 		shown.Code, shown.Field = CodeWrongCode, "code"
-		shown.Message = fmt.Sprintf("The code is wrong. Tries that are left: %d.", MaxConfirmTries-r.WrongCodes)
+		shown.Message = fmt.Sprintf("The code is wrong. Tries that are left: %d.", r.TriesLeft())
+	case errors.Is(reason, ErrNoDelivered):
+		shown.Code, shown.Field = CodeInvalidCode, "code"
+		shown.Message = "No code was sent to the number of this verification, so its code has six digits. Nothing was counted."
 	case errors.Is(reason, errNoSecret):
 		shown.Code, shown.RetryAfter = CodeChannelNotReady, retryNoSecret
-		shown.Message = "The project's account that proved this number cannot be used right now, so no code can be checked. Try again later; nothing was counted."
+		shown.Message = "The project's account that this code belongs to cannot be used right now, so no code can be checked. Try again later; nothing was counted."
+	case errors.Is(reason, ErrNotProven) && r.DeliversCode():
+		shown.Code, shown.Message = CodeNotProven, "The user has sent no message, so only the eight digits that were sent to the number can confirm this verification. Nothing was counted."
 	case errors.Is(reason, ErrNotProven):
 		shown.Code, shown.Message = CodeNotProven, "The user has not sent the message yet, so there is no code. Wait until the status has the hint AWAITING_CONFIRMATION."
 	case errors.Is(reason, ErrAlreadyConfirmed):

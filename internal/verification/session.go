@@ -43,7 +43,8 @@ var (
 	ErrNoDelivered      = errors.New("the request has no delivered digits")
 )
 
-// IsProven reports whether the claimed number sent the code of a request that a client is still to confirm, or has confirmed.
+// IsProven reports whether the claimed number sent the code of a request that a client is still to confirm, or has confirmed, or whether
+// the digits that were sent to it were entered.
 func (r *Request) IsProven() bool { return !r.ProvenAt.IsZero() }
 
 // awaitsConfirmation reports whether a client may confirm the request, as far as its state shows it.
@@ -70,6 +71,18 @@ func (r *Request) recordProof(e Evidence, binding string, now time.Time, wanted 
 	r.addAttention(HintAwaitingConfirmation, now, wanted)
 }
 
+// recordDelivered records that the digits which were sent to the number prove it, whatever proved it before. The prover of before may still
+// decline. Senders who were only asked for more are forgotten, as they proved nothing.
+func (r *Request) recordDelivered(now time.Time, wanted EventKinds) {
+	if r.Via == ViaCode {
+		return
+	}
+	if !r.IsProven() {
+		r.recordProof(Evidence{Method: r.Method, Sender: r.Phone}, "", now, wanted)
+	}
+	r.ProvenAt, r.Actual, r.Assurance, r.VerifiedBy, r.Via = now, r.Phone, AssuranceUsual, "", ViaCode
+}
+
 // CodeMatch is which code of a request an entered one is.
 type CodeMatch int
 
@@ -82,7 +95,7 @@ const (
 	MatchesDelivered
 )
 
-// ConfirmSession moves a proven request to VERIFIED if match finds a match of the code that was entered. A wrong one counts, and the
+// ConfirmSession moves a request to VERIFIED if match finds a match of the code that was entered. A wrong one counts, and the
 // last of MaxTries ends the request: both are ErrWrongCode with a change to store. An error of match is returned, and changes nothing.
 func (r *Request) ConfirmSession(match func(*Request) (CodeMatch, error), now time.Time, wanted EventKinds) error {
 	if err := r.checkConfirmation(now); err != nil {
@@ -96,12 +109,16 @@ func (r *Request) ConfirmSession(match func(*Request) (CodeMatch, error), now ti
 		r.countWrongCode(now, wanted)
 		return ErrWrongCode
 	}
+	if found == MatchesDelivered {
+		r.recordDelivered(now, wanted)
+	}
 	r.Phase, r.VerifiedAt = Verified, now
 	r.makeEventDue(now, wanted)
 	return nil
 }
 
-// CheckSessionCode is ConfirmSession without the end: the right code changes nothing, and is ErrUnchanged.
+// CheckSessionCode is ConfirmSession without the end: a right session code changes nothing, and is ErrUnchanged. Right delivered digits
+// prove the number, once.
 func (r *Request) CheckSessionCode(match func(*Request) (CodeMatch, error), now time.Time, wanted EventKinds) error {
 	if err := r.checkConfirmation(now); err != nil {
 		return err
@@ -109,6 +126,9 @@ func (r *Request) CheckSessionCode(match func(*Request) (CodeMatch, error), now 
 	switch found, err := match(r); {
 	case err != nil:
 		return err
+	case found == MatchesDelivered && r.Via != ViaCode:
+		r.recordDelivered(now, wanted)
+		return nil
 	case found != NoMatch:
 		return ErrUnchanged
 	}
@@ -116,7 +136,7 @@ func (r *Request) CheckSessionCode(match func(*Request) (CodeMatch, error), now 
 	return ErrWrongCode
 }
 
-// checkConfirmation returns nil if a code can confirm the request at now.
+// checkConfirmation returns nil if a code can confirm the request at now. Before the proof only delivered digits can.
 func (r *Request) checkConfirmation(now time.Time) error {
 	switch {
 	case r.Terms.Level != LevelSession:
@@ -127,6 +147,8 @@ func (r *Request) checkConfirmation(now time.Time) error {
 		return ErrFinal
 	case !now.Before(r.EndsAt()):
 		return ErrOutOfTime
+	case r.DeliversCode():
+		return nil // which of its codes can is found by matchCode
 	case !r.IsProven():
 		return ErrNotProven
 	default:
@@ -136,7 +158,7 @@ func (r *Request) checkConfirmation(now time.Time) error {
 
 func (r *Request) countWrongCode(now time.Time, wanted EventKinds) {
 	r.WrongCodes++
-	if r.WrongCodes >= MaxConfirmTries {
+	if r.WrongCodes >= r.MaxTries() {
 		r.endBecause(HintWrongCode, now, wanted)
 	}
 }

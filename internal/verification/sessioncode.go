@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -69,7 +70,8 @@ func (space CodeSpace) DeliveredCode(secret []byte, r *Request) redact.Value[str
 	if r.Test {
 		return redact.New(TestDelivered)
 	}
-	return redact.New(fmt.Sprintf("%0*d", deliveredDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDelivered))%100_000_000))
+	codes := uint64(math.Pow10(space.deliveredDigits))
+	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDelivered))%codes))
 }
 
 // derive returns 32 bytes that only the secret's owner can make of a request, for one purpose.
@@ -80,28 +82,49 @@ func (space CodeSpace) derive(secret []byte, r *Request, purpose string) []byte 
 	return mac.Sum(nil)
 }
 
-// SessionCode is a code that was entered to confirm a request.
-type SessionCode struct{ redact.Value[string] }
+// codeKind is the kind of a code by its form.
+type codeKind int
 
-// ParseSessionCode returns the code in a text: six digits of any script, however they are spaced, or what a link carries. It is false
-// for a text that cannot be a code.
+const (
+	// kindDigits are the six of SessionCodes, and kindDelivered the eight of DeliveredCode.
+	kindDigits codeKind = iota
+	kindDelivered
+	kindReturn
+)
+
+// SessionCode is a code that was entered to confirm a request.
+type SessionCode struct {
+	redact.Value[string]
+
+	kind codeKind
+}
+
+// ParseSessionCode returns the code in a text: six or eight digits of any script, however they are spaced, or what a link carries. It is
+// false for a text that cannot be a code.
 func ParseSessionCode(text string) (SessionCode, bool) {
 	// DecodeString ignores line feeds, which no code has.
 	if decoded, err := returnCodeEncoding.DecodeString(text); err == nil && len(decoded) == returnCodeBytes &&
 		len(text) == returnCodeEncoding.EncodedLen(returnCodeBytes) {
-		return SessionCode{redact.New(text)}, true
+		return SessionCode{redact.New(text), kindReturn}, true
 	}
 	var digits strings.Builder
 	for _, r := range text {
 		digit, isDigit := phone.ASCIIDigit(r)
 		switch {
-		case isDigit && digits.Len() < sessionDigits:
+		case isDigit && digits.Len() < deliveredDigits:
 			digits.WriteByte(digit)
 		case isDigit, !unicode.IsSpace(r) && r != '-':
 			return SessionCode{}, false
 		}
 	}
-	return SessionCode{redact.New(digits.String())}, digits.Len() == sessionDigits
+	switch digits.Len() {
+	case sessionDigits:
+		return SessionCode{redact.New(digits.String()), kindDigits}, true
+	case deliveredDigits:
+		return SessionCode{redact.New(digits.String()), kindDelivered}, true
+	default:
+		return SessionCode{}, false
+	}
 }
 
 // IsReturnCode reports whether a text is the return code of the request under one of the secrets, in a time that does not depend on it.
@@ -113,13 +136,40 @@ func (space CodeSpace) IsReturnCode(r *Request, text string, secrets [][]byte) b
 	return found == 1
 }
 
-// matchSessionCode reports whether a code is one of the request under one of the secrets, in a time that does not depend on it.
-func (space CodeSpace) matchSessionCode(r *Request, code SessionCode, secrets [][]byte) bool {
-	entered, found := []byte(code.Reveal()), 0
-	for _, secret := range secrets {
-		codes := space.SessionCodes(secret, r)
-		found |= subtle.ConstantTimeCompare(entered, []byte(codes.Digits.Reveal()))
-		found |= subtle.ConstantTimeCompare(entered, []byte(codes.Return.Reveal()))
+// matchCode returns which code of the request was entered, under one of the secrets of its kind, in a time that does not depend on it.
+// Nothing is compared if the request has no code of that kind (yet), or the secrets are gone: ErrNotProven, ErrNoDelivered, errNoSecret.
+func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSecrets) (CodeMatch, error) {
+	match, known := MatchesSession, secrets.Session
+	if entered.kind == kindDelivered {
+		match, known = MatchesDelivered, secrets.Delivered
 	}
-	return found == 1
+	switch {
+	case entered.kind == kindDelivered && !r.DeliversCode():
+		return NoMatch, ErrNoDelivered
+	case entered.kind != kindDelivered && !r.IsProven():
+		return NoMatch, ErrNotProven
+	case len(known) == 0:
+		return NoMatch, errNoSecret
+	}
+	found := 0
+	for _, secret := range known {
+		found |= subtle.ConstantTimeCompare([]byte(entered.Reveal()), []byte(space.makeCode(secret, r, entered.kind).Reveal()))
+	}
+	isAstray := entered.kind == kindDelivered && r.Code.Reason == CodeReasonOtherNumber // who has these digits has another number
+	if found == 0 || isAstray {
+		return NoMatch, nil
+	}
+	return match, nil
+}
+
+// makeCode returns the code of a kind under a secret.
+func (space CodeSpace) makeCode(secret []byte, r *Request, kind codeKind) redact.Value[string] {
+	switch kind {
+	case kindDelivered:
+		return space.DeliveredCode(secret, r)
+	case kindReturn:
+		return space.SessionCodes(secret, r).Return
+	default:
+		return space.SessionCodes(secret, r).Digits
+	}
 }

@@ -35,11 +35,12 @@ func TestSessionCodes_dependOnAllThatTheyBelongTo(t *testing.T) {
 	}
 }
 
-func TestParseSessionCode(t *testing.T) {
+func TestParseSessionCode_sixOrEight(t *testing.T) {
 	g := NewWithT(t)
 	for text, want := range map[string]string{
 		"123456": "123456", "123 456": "123456", "\t123\n456": "123456", "12-34-56": "123456", "١٢٣٤٥٦": "123456", "१२३४५६": "123456",
 		"１２３４５６": "123456", "AAAAAAAAAAAAAAAAAAAAAA": "AAAAAAAAAAAAAAAAAAAAAA",
+		"12345678": "12345678", " 1234 5678\n": "12345678", "12-34-56-78": "12345678", "١٢٣٤٥٦٧٨": "12345678", "१२३४ ५६७८": "12345678",
 	} {
 		code, ok := verification.ParseSessionCode(text)
 		g.Expect(ok).To(BeTrue(), text)
@@ -47,11 +48,33 @@ func TestParseSessionCode(t *testing.T) {
 		g.Expect(fmt.Sprint(code)).NotTo(ContainSubstring(want))
 	}
 	for _, text := range []string{
-		"", "12345", "1234567", "12345a", "123456 x", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA",
+		"", "12345", "1234567", "123 45 67", "١٢٣٤٥٦٧", "123456789", "1234567a", "1234567 8 9", "12345a", "123456 x", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA",
 		"AAAAAAAAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAAAAAAAAA\n", "AAAAAAAAAAA\r\nAAAAAAAAAAA", "+123456", "\x00123456", strings.Repeat("1", 10_000),
 	} {
 		_, ok := verification.ParseSessionCode(text)
 		g.Expect(ok).To(BeFalse(), text)
+	}
+}
+
+// TestDelivered_hasAPurposeOfItsOwn: eight digits that depend on all that they belong to, and are none of the chat's.
+func TestDelivered_hasAPurposeOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	made, _ := w.startCode()
+	r, space := made.Request, verification.NewCodeSpace(projectName)
+	usual := space.DeliveredCode(waSecret, &r)
+	w.Expect(usual.Reveal()).To(MatchRegexp(`^[0-9]{8}$`))
+	w.Expect(fmt.Sprintf("%v %+v %#v", usual, usual, usual)).NotTo(ContainSubstring(usual.Reveal()))
+	six := space.SessionCodes(waSecret, &r).Digits.Reveal()
+	w.Expect(usual.Reveal()).NotTo(Or(HavePrefix(six), HaveSuffix(six)), "who has one cannot make the other")
+	again, other := r, r
+	again.CreatedAt, other.ID = r.CreatedAt.Add(time.Microsecond), "vr"+strings.Repeat("b", 24)
+	for name, digits := range map[string]string{
+		"secret":  space.DeliveredCode(botSecret, &r).Reveal(),
+		"project": verification.NewCodeSpace("shop/other").DeliveredCode(waSecret, &r).Reveal(),
+		"id":      space.DeliveredCode(waSecret, &other).Reveal(),
+		"time":    space.DeliveredCode(waSecret, &again).Reveal(),
+	} {
+		w.Expect(digits).NotTo(Equal(usual.Reveal()), name)
 	}
 }
 
