@@ -19,7 +19,7 @@ func letOthersRun() { <-time.After(time.Nanosecond) }
 
 func raceMutants() []mutant {
 	return []mutant{
-		{"reads before it creates, without a lock", []string{"creates one request from two hundred"}, perInstance(func(s *faultyStore) {
+		{"reads before it creates, without a lock", []string{"creates one request from two hundred", "has one creator"}, perInstance(func(s *faultyStore) {
 			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				_, err := s.Store.Read(ctx, n.ID)
 				letOthersRun()
@@ -32,6 +32,7 @@ func raceMutants() []mutant {
 			"reads, decides and overwrites",
 			[]string{
 				"lets each of 64", "has one winner", "ends in one final state", "confirms a request once", "counts wrong codes exactly",
+				"counts the tries of a code", "redeems a code once",
 			},
 			perInstance(func(s *faultyStore) {
 				s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
@@ -127,7 +128,7 @@ func lossMutants() []mutant {
 				}
 			}
 		}},
-		{"writes the changes of a failed mutation", []string{"returns a mutation's own error"}, perInstance(func(s *faultyStore) {
+		{"writes the changes of a failed mutation", []string{"returns a mutation's own error", "stores the result of a code"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				var refused error
 				r, err := s.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error {
@@ -143,7 +144,7 @@ func lossMutants() []mutant {
 				return r, errors.Join(err, ctx.Err())
 			}
 		})},
-		{"loses one wrong code", []string{"counts wrong codes exactly", "changes nothing for a right code"}, changeUpdates(func(m mutation) mutation {
+		{"loses one wrong code", []string{"counts wrong codes exactly", "counts the tries of a code", "changes nothing for a right code"}, changeUpdates(func(m mutation) mutation {
 			return func(r *verification.Request, now time.Time) error {
 				before := r.WrongCodes
 				err := m(r, now)
