@@ -101,7 +101,7 @@ var sessionMutants = []Mutant{
 	},
 	{
 		Name: "attack-sixth-try", Promise: "docs/security.md#what-holds-at-which-level: five tries in all for a request",
-		Symbol: "verification.(*Request).countWrongCode", Old: ">= MaxConfirmTries", New: "> MaxConfirmTries",
+		Symbol: "verification.(*Request).countWrongCode", Old: ">= r.MaxTries()", New: "> r.MaxTries()",
 		Suite: "adversary", Test: "TestAttacks/guess",
 	},
 }
