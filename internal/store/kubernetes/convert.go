@@ -180,9 +180,9 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 	if r.Via, known = vias[status.Via]; !known {
 		return fmt.Errorf("status.via %q is unknown", status.Via)
 	}
-	if c := status.Code; c != nil {
+	if c := status.CodeDelivery; c != nil {
 		if r.Code.State, known = codeStates[c.State]; !known {
-			return fmt.Errorf("status.code.state %q is unknown", c.State)
+			return fmt.Errorf("status.codeDelivery.state %q is unknown", c.State)
 		}
 		r.Code.Reason = c.Reason
 	}
@@ -223,9 +223,9 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	if r.VerifiedBy != "" {
 		s.VerifiedBy = nameOf(methods, r.VerifiedBy)
 	}
-	s.Via, s.Code = nameOf(vias, r.Via), nil
+	s.Via, s.CodeDelivery = nameOf(vias, r.Via), nil
 	if r.Code.State != "" {
-		s.Code = &verifyv1.CodeDelivery{State: nameOf(codeStates, r.Code.State), Reason: r.Code.Reason}
+		s.CodeDelivery = &verifyv1.CodeDelivery{State: nameOf(codeStates, r.Code.State), Reason: r.Code.Reason}
 	}
 	s.Contacts = nil
 	for _, c := range r.Contacts {
