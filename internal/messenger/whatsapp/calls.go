@@ -21,6 +21,7 @@ type outgoing struct {
 	Type          string       `json:"type"`
 	Text          *textBody    `json:"text,omitempty"`
 	Interactive   *interactive `json:"interactive,omitempty"`
+	Template      *template    `json:"template,omitempty"`
 	// Reference comes back in the statuses of the message (Cloud API, "Messages": up to 512 characters).
 	Reference string `json:"biz_opaque_callback_data,omitempty"`
 }

@@ -43,7 +43,7 @@ type Client struct{ platform *messenger.Platform }
 func NewClient(o ClientOptions) (*Client, error) {
 	platform, err := messenger.NewPlatform(messenger.PlatformOptions{
 		URL: cmp.Or(o.GraphURL, DefaultGraphURL), SimulatorURL: o.SimulatorURL, TLS: true, Transport: o.Transport,
-		MaxConns: 2 * senders, MaxIdleConns: messenger.ReplyWorkers,
+		MaxConns: 2*senders + maxCodesInFlight, MaxIdleConns: messenger.ReplyWorkers,
 		Recorder: o.Metrics.Recorder(verification.WhatsApp, operations[:]...),
 	})
 	if err != nil {
@@ -63,10 +63,13 @@ const (
 	readNumbers      = "read_numbers"
 	readSubscription = "read_subscription"
 	subscribeApp     = "subscribe_app"
+	sendCode         = "send_code"
+	readTemplates    = "read_templates"
 )
 
 var operations = [...]string{
 	sendMessage, readNumber, readCallback, setCallback, removeCallback, readToken, readNumbers, readSubscription, subscribeApp,
+	sendCode, readTemplates,
 }
 
 // call is one call of the Graph API.
@@ -83,7 +86,7 @@ type call struct {
 func (c *Client) callGraph(ctx context.Context, account *settings.WhatsApp, k call, into any) error {
 	token := account.AccessToken.Current()
 	if len(token) == 0 {
-		return &Error{CallError: messenger.CallError{Class: messenger.CallCredentials}}
+		return &Error{CallError: messenger.CallError{Class: messenger.CallCredentials, Unsent: true}}
 	}
 	base, err := c.platform.BaseURL(token, account.Simulated)
 	if err != nil {
@@ -112,8 +115,15 @@ func readAnswer(a messenger.Answer, into any) error {
 	case into != nil && json.Unmarshal(a.Body, into) != nil:
 		return &Error{CallError: messenger.CallError{Class: messenger.CallUnreadable}, Status: a.Status}
 	}
-	if c, ok := into.(*confirmation); ok && !c.Success {
-		return &Error{CallError: messenger.CallError{Class: messenger.CallRefused}, Status: a.Status}
+	switch answer := into.(type) {
+	case *confirmation:
+		if !answer.Success {
+			return &Error{CallError: messenger.CallError{Class: messenger.CallRefused}, Status: a.Status}
+		}
+	case *acceptance:
+		if !answer.isComplete() {
+			return &Error{CallError: messenger.CallError{Class: messenger.CallUnreadable}, Status: a.Status}
+		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -49,6 +50,15 @@ func (w *worlds) number() Recipient {
 	return ToNumber(n)
 }
 
+func numberOf(t testing.TB, digits string) phone.Number {
+	t.Helper()
+	n, err := phone.ParseWhatsApp(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func TestClient_goldens(t *testing.T) {
 	w := newWorlds(t)
 	ctx := t.Context()
@@ -71,6 +81,13 @@ func TestClient_goldens(t *testing.T) {
 				Text: "Is this phone number yours?", Reference: "vrk3v7c2m5q6x4a2n7b3d5f6g7",
 				Buttons: []Button{{ID: "change-button", Title: "Change"}, {ID: "cancel-button", Title: "Cancel"}},
 			})
+		}, "POST", path + "/messages"},
+		"code_template": {"message", func() error {
+			answered, err := w.client.SendCode(ctx, w.real, numberOf(t, user), CodeTemplate{
+				Name: "verify_code", Language: "pt_BR", Code: redact.New("04719263"), Reference: "code:vrk3v7c2m5q6x4a2n7b3d5f6g7:1795168800000000",
+			})
+			w.Expect(answered.Digits()).To(Equal(user))
+			return err
 		}, "POST", path + "/messages"},
 		"set_callback": {"success", func() error {
 			return w.client.SetCallback(ctx, w.real, "https://verify.example.com/hooks/whatsapp", "myvoiceismypassport?")
@@ -257,10 +274,15 @@ func TestClient_measuresCalls(t *testing.T) {
 			return err
 		},
 		subscribeApp: func() error { return client.SubscribeApp(t.Context(), w.real, businessID) },
+		sendCode: func() error {
+			_, err := client.SendCode(t.Context(), w.real, numberOf(t, user), CodeTemplate{})
+			return err
+		},
+		readTemplates: func() error { _, err := client.ReadTemplate(t.Context(), w.real, businessID, "x"); return err },
 	}
 	w.Expect(do).To(HaveLen(len(operations)))
 	for operation, call := range do {
-		w.graph.answers(http.StatusOK, []byte(`{"success":true}`))
+		w.graph.answers(http.StatusOK, []byte(`{"success":true,"messages":[{"id":"wamid.1"}]}`))
 		w.Expect(call()).To(Succeed())
 		w.graph.answers(http.StatusInternalServerError, nil)
 		w.Expect(call()).NotTo(Succeed())

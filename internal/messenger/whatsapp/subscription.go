@@ -63,7 +63,7 @@ func (c *Client) OwnsNumber(ctx context.Context, account *settings.WhatsApp, bus
 				return true, nil
 			}
 		}
-		if page.Paging.Next == "" || page.Paging.Cursors.After == "" {
+		if !page.Paging.hasMore() {
 			return false, nil
 		}
 		query.Set("after", page.Paging.Cursors.After)
@@ -79,13 +79,18 @@ type numbersPage struct {
 	Data []struct {
 		ID string `json:"id"`
 	} `json:"data"`
-	Paging struct {
-		Cursors struct {
-			After string `json:"after"`
-		} `json:"cursors"`
-		Next string `json:"next"`
-	} `json:"paging"`
+	Paging paging `json:"paging"`
 }
+
+// paging leads from one page to the next.
+type paging struct {
+	Cursors struct {
+		After string `json:"after"`
+	} `json:"cursors"`
+	Next string `json:"next"`
+}
+
+func (p paging) hasMore() bool { return p.Next != "" && p.Cursors.After != "" }
 
 // SubscribedApps reads the ids of the apps that get the webhooks of a business account (WhatsApp Business Management API,
 // "Subscribe to a WhatsApp Business Account"). An app without an id is an empty one.
