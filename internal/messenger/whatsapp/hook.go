@@ -33,6 +33,8 @@ type Options struct {
 	Client *Client
 	// PageURL returns the page of a proven request, empty if it has none; nil if no project has a page.
 	PageURL func(*settings.Settings, *verification.Request) string
+	// Codes count delivered codes; nil for metrics that are not exported.
+	Codes *CodeMetrics
 	// Clock is the clock; the real one if nil.
 	Clock clock.PassiveClock
 	// Log logs the results of replies. Its zero value logs nothing; requests are logged by the logger in their context.
@@ -58,6 +60,7 @@ type Hook struct {
 	echoed   *messenger.Cooldown // numbers that were asked by an echo
 	senders  *messenger.SenderLimiter
 	statuses *statusCounter
+	codes    *CodeMetrics
 }
 
 // NewHook returns the handler of Path, with its metrics registered.
@@ -79,10 +82,16 @@ func NewHook(o Options) (*Hook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create metrics: %w", err)
 	}
+	if o.Codes == nil {
+		if o.Codes, err = NewCodeMetrics(o.Settings, nil); err != nil {
+			return nil, fmt.Errorf("create metrics: %w", err)
+		}
+	}
 	return &Hook{
 		settings: o.Settings, service: o.Service, client: o.Client, pageURL: o.PageURL, clock: o.Clock, log: o.Log, metrics: m,
 		bodies: newBodies(), replies: messenger.NewReplier(o.Clock, o.Log, m), prompted: messenger.NewCooldown(maxPrompted, promptPause),
 		echoed: messenger.NewCooldown(maxEchoed, echoPause), senders: messenger.NewSenderLimiter(), statuses: statuses,
+		codes: o.Codes,
 	}, nil
 }
 

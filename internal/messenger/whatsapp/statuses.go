@@ -27,8 +27,9 @@ type status struct {
 	CallbackData    string          `json:"biz_opaque_callback_data"`
 }
 
-// The values of status.Status that count. A read message need not have been reported as delivered before.
+// The values of status.Status that count; statusSent only for codes. A read message need not have been reported as delivered before.
 const (
+	statusSent      = "sent"
 	statusDelivered = "delivered"
 	statusRead      = "read"
 	statusFailed    = "failed"
@@ -92,14 +93,8 @@ const (
 
 // failureReason returns why the message failed.
 func (s *status) failureReason() string {
-	var errors []struct {
-		Code int `json:"code"`
-	}
-	if !isPresent(s.Errors) || json.Unmarshal(s.Errors, &errors) != nil {
-		return failedOther
-	}
-	for _, e := range errors {
-		switch e.Code {
+	for _, code := range s.errorCodes() {
+		switch code {
 		case codeNoWindow:
 			return failedNoWindow
 		case codeUndeliverable:
@@ -107,6 +102,21 @@ func (s *status) failureReason() string {
 		}
 	}
 	return failedOther
+}
+
+// errorCodes returns Meta's codes of a failure; none if they cannot be read.
+func (s *status) errorCodes() []int {
+	var errors []struct {
+		Code int `json:"code"`
+	}
+	if !isPresent(s.Errors) || json.Unmarshal(s.Errors, &errors) != nil {
+		return nil
+	}
+	codes := make([]int, len(errors))
+	for i, e := range errors {
+		codes[i] = e.Code
+	}
+	return codes
 }
 
 // statusCounter counts what became of our messages, each once: Meta posts several statuses of one, and copies of each.
@@ -176,13 +186,12 @@ func (b *batch) receiveStatus(ctx context.Context, s *status) {
 		b.hook.metrics.Count(messenger.OutcomePanicked, 1)
 		b.log.Error(failure, "WhatsApp status dropped", "outcome", messenger.OutcomePanicked)
 	})
-	if b.hook.statuses.countStatus(b.now, s) {
-		b.freeEchoSlot(s)
+	var err error
+	if reference, isCode := strings.CutPrefix(s.CallbackData, codePrefix); isCode {
+		err = b.receiveCodeStatus(ctx, s, reference)
+	} else {
+		err = b.receiveMessageStatus(ctx, s)
 	}
-	if s.Status != statusFailed {
-		return
-	}
-	err := b.recordLostQuestion(ctx, s.CallbackData) // a copy records nothing more
 	switch {
 	case errors.Is(err, verification.ErrContent):
 		b.hook.metrics.Count(messenger.OutcomeContentRefused, 1)
@@ -190,4 +199,15 @@ func (b *batch) receiveStatus(ctx context.Context, s *status) {
 	case err != nil:
 		b.recordFailure(messenger.OutcomeFailed, err)
 	}
+}
+
+// receiveMessageStatus handles what became of a reply, a prompt or a question.
+func (d *delivery) receiveMessageStatus(ctx context.Context, s *status) error {
+	if d.hook.statuses.countStatus(d.now, s) {
+		d.freeEchoSlot(s)
+	}
+	if s.Status != statusFailed {
+		return nil
+	}
+	return d.recordLostQuestion(ctx, s.CallbackData) // a copy records nothing more
 }

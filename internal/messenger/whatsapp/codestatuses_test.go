@@ -1,0 +1,133 @@
+package whatsapp
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// codeStatusOf returns a webhook with a status of the code of a request.
+func codeStatusOf(r verification.Request, state string, more object) []byte {
+	s := statusOf("wamid.code", state, more)
+	s["biz_opaque_callback_data"] = newCodeReference(&r)
+	return statusesOf(s)
+}
+
+// TestStatuses_ofCodes has what each status makes of each state before it.
+func TestStatuses_ofCodes(t *testing.T) {
+	other := object{"recipient_id": "16505551235"}
+	for _, c := range []struct {
+		before, status string
+		more           object
+		want           string
+	}{
+		{"", "sent", nil, "SENT "},
+		{"", "delivered", nil, "SENT "},
+		{"", "read", nil, "SENT "},
+		{"", "deleted", nil, " "},
+		{"", "sent", object{"recipient_id": ""}, "SENT "},
+		{"", "sent", other, "SENT other_number"},
+		{"SENT ", "delivered", other, "SENT other_number"},
+		{"NOT_SENT limit", "sent", nil, "NOT_SENT limit"},
+		{"", "failed", failedWith(131026), "SENT undeliverable"},
+		{"", "failed", failedWith(131042), "NOT_SENT payment"},
+		{"", "failed", object{"errors": "canary"}, "SENT other"},
+		{"SENT ", "failed", failedWith(131026), "SENT "},
+		{"SENT ", "failed", failedWith(999999), "SENT "},
+		{"SENT ", "failed", failedWith(131042), "NOT_SENT payment"},
+		{"SENT ", "failed", failedWith(131042, 131026), "SENT "},
+		{"SENT other_number", "failed", failedWith(131042), "SENT other_number"},
+	} {
+		t.Run(c.before+c.status, func(t *testing.T) {
+			f := newOfflineFixture(t)
+			f.allowCodes("US")
+			r := f.createCode("first", user, "")
+			state, reason, _ := strings.Cut(c.before, " ")
+			if state != "" {
+				before := verification.CodeResult{State: verification.CodeState(state), Reason: reason}
+				f.Expect(f.service.RecordCodeResult(t.Context(), r.ID, r.CreatedAt, before, 0)).To(Succeed())
+			}
+			for range 3 {
+				f.Expect(f.post(codeStatusOf(r, c.status, c.more)).Code).To(Equal(http.StatusOK))
+			}
+			got := f.state(r.ID).Code
+			f.Expect(string(got.State) + " " + got.Reason).To(Equal(c.want))
+		})
+	}
+}
+
+// TestStatuses_codeTouchesNoOtherCounts: neither the slot of an echo's question nor the counts of replies, and they not those of codes.
+func TestStatuses_codeTouchesNoOtherCounts(t *testing.T) {
+	f := newOfflineFixture(t)
+	f.allowCodes("US")
+	r := f.createCode("first", user, "")
+	f.Expect(f.hook.echoed.TryStart(f.clock.Now(), echoSlot(r.Phone))).To(BeTrue())
+	for _, state := range []string{"sent", "delivered", "read", "failed"} {
+		more := failedWith(131026)
+		more["pricing"] = object{"billable": true, "category": "authentication"}
+		f.Expect(f.post(codeStatusOf(r, state, more)).Code).To(Equal(http.StatusOK))
+		f.Expect(f.post(codeStatusOf(r, state, more)).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.billedMessages()).To(BeEmpty())
+	f.Expect(f.notDelivered()).To(BeEmpty())
+	f.Expect(f.hook.echoed.TryStart(f.clock.Now(), echoSlot(r.Phone))).To(BeFalse(), "the number was asked today")
+	f.Expect(f.state(r.ID).Hints).To(BeEmpty())
+	f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues("undeliverable"))).To(BeEquivalentTo(1), "copies count once")
+
+	f.Expect(f.post(statusesOf(statusOf("wamid.2", "failed", failedWith(131026)))).Code).To(Equal(http.StatusOK))
+	f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues("undeliverable"))).To(BeEquivalentTo(1), "a reply is no code")
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeStatus: 9}))
+}
+
+// TestStatuses_codeOfAnEarlierRequestWithTheSameID changes nothing, and neither does what is no reference of ours.
+func TestStatuses_codeOfAnEarlierRequestWithTheSameID(t *testing.T) {
+	f := newOfflineFixture(t)
+	f.allowCodes("US")
+	earlier := f.createCode("first", user, "")
+	later := earlier
+	later.CreatedAt = earlier.CreatedAt.Add(-time.Microsecond)
+	f.Expect(f.post(codeStatusOf(later, "failed", failedWith(131042))).Code).To(Equal(http.StatusOK))
+	link := f.request("second", "16505551299", verification.WhatsApp).Request
+	f.Expect(f.post(codeStatusOf(link, "failed", failedWith(131042))).Code).To(Equal(http.StatusOK))
+	micros := strconv.FormatInt(earlier.CreatedAt.UnixMicro(), 10)
+	for _, reference := range []string{
+		"code:", "code::", "code:" + earlier.ID, "code:" + earlier.ID + ":", "code:" + earlier.ID + ":x", "code:x:" + micros,
+		"CODE:" + earlier.ID + ":" + micros, "code:" + secondID() + ":" + micros,
+	} {
+		s := statusOf("wamid.1", "failed", failedWith(131042))
+		s["biz_opaque_callback_data"] = reference
+		f.Expect(f.post(statusesOf(s)).Code).To(Equal(http.StatusOK), reference)
+	}
+	for _, id := range []string{earlier.ID, link.ID} {
+		f.Expect(f.state(id).Code).To(BeZero())
+		f.Expect(f.state(id).Hints).To(BeEmpty())
+	}
+}
+
+// TestStatuses_codeComesAgain if the store is away, and one that cannot be stored is dropped.
+func TestStatuses_codeComesAgain(t *testing.T) {
+	f := newOfflineFixture(t)
+	f.allowCodes("US")
+	r := f.createCode("first", user, "")
+	body := codeStatusOf(r, "sent", nil)
+	for failure, want := range map[error]int{
+		errors.New("down"): http.StatusServiceUnavailable, verification.ErrContent: http.StatusOK,
+	} {
+		hook := f.failing(func(int64, string) error { return failure })
+		f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(want))
+	}
+	f.backend.Fail(errors.New("down"))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusServiceUnavailable))
+	f.backend.Fail(nil)
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(r.ID).Code.State).To(Equal(verification.CodeSent))
+}
