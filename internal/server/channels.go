@@ -24,6 +24,7 @@ import (
 type channels struct {
 	hooks   map[string]http.Handler
 	replies []manager.Runnable
+	codes   *whatsapp.CodeSender
 
 	service *verification.Service
 	graph   *whatsapp.Client
@@ -33,7 +34,11 @@ type channels struct {
 
 // newChannels returns the handlers of the messengers' callbacks, the senders of replies, and the clients for registration.
 func (s *server) newChannels(store countedStore) (*channels, error) {
-	service, err := s.newService(store)
+	codeMetrics, err := whatsapp.NewCodeMetrics(s.current, s.registry)
+	if err != nil {
+		return nil, fmt.Errorf("create metrics of codes: %w", err)
+	}
+	service, err := s.newService(store, codeMetrics)
 	if err != nil {
 		return nil, fmt.Errorf("create verification service: %w", err)
 	}
@@ -46,12 +51,16 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 		return nil, fmt.Errorf("--whatsapp-url: %w", err)
 	}
 	whatsApp, err := whatsapp.NewHook(whatsapp.Options{
-		Settings: s.current, Service: service, Client: graph, PageURL: s.provenURL,
+		Settings: s.current, Service: service, Client: graph, PageURL: s.provenURL, Codes: codeMetrics,
 		Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create WhatsApp handler: %w", err)
 	}
+	codes := whatsapp.NewCodeSender(whatsapp.CodeSenderOptions{
+		Settings: s.current, Service: service, Client: graph, Clock: s.clock, Metrics: codeMetrics, Log: s.log.WithName("whatsapp"),
+	})
+	service.Sender = codes
 	botAPI, err := s.options.Platforms.newBotClient(callMetrics)
 	if err != nil {
 		return nil, fmt.Errorf("--telegram-url: %w", err)
@@ -66,6 +75,7 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 	return &channels{
 		hooks:   map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
 		replies: []manager.Runnable{whatsApp, bot},
+		codes:   codes,
 		service: service, graph: graph, botAPI: botAPI, bot: bot,
 	}, nil
 }
@@ -77,9 +87,9 @@ type countedStore interface {
 }
 
 // newService returns the verification service of a store, with metrics.
-func (s *server) newService(store countedStore) (*verification.Service, error) {
+func (s *server) newService(store countedStore, codes *whatsapp.CodeMetrics) (*verification.Service, error) {
 	service := verification.NewService(s.project, store)
-	observer, err := newConversions(s.registry, store, s.dependencies.Clock, s.log.WithName("metrics"))
+	observer, err := newConversions(s.registry, store, codes, s.dependencies.Clock, s.log.WithName("metrics"))
 	if err != nil {
 		return nil, fmt.Errorf("register conversion metrics: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/texts"
@@ -45,7 +46,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 		dependencies: Dependencies{Clock: machine}, registry: prometheus.NewRegistry(), clock: newStoreClock(machine, logr.Discard()),
 	}
 	store := &countingStore{Store: memory.NewBackend(memory.Options{Clock: machine}).Open("shop/acme")}
-	_, err := s.newService(store)
+	_, err := s.newService(store, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, row := range []struct {
 		ahead, passed time.Duration
@@ -56,6 +57,23 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 		g.Expect(testutil.GatherAndCount(s.registry, "phoneproof_stored_requests")).To(Equal(3))
 		g.Expect(store.calls).To(Equal(row.calls), "%v", row)
 	}
+}
+
+// TestChannels_sendCodes by the store clock, and count those that are redeemed.
+func TestChannels_sendCodes(t *testing.T) {
+	w := newTestServer(t)
+	inbound, err := w.newChannels(w.store)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(inbound.service.Sender).To(BeIdenticalTo(inbound.codes))
+	w.Expect(inbound.codes.Clock).To(BeIdenticalTo(w.clock))
+	number, err := phone.FromE164("+4915112345678")
+	w.Expect(err).NotTo(HaveOccurred())
+	inbound.service.Observer.CodeRedeemed(&verification.Request{Phone: number})
+	w.Expect(testutil.GatherAndCount(w.registry, "phoneproof_codes_redeemed_total")).To(Equal(1))
+	inbound.codes.Drain()
+	_, ok := inbound.service.Sender.ReserveSlot()
+	w.Expect(ok).To(BeFalse())
+	w.Expect(testutil.GatherAndCount(w.registry, "phoneproof_codes_busy_total")).To(Equal(1))
 }
 
 // TestPrepareMessage_fits has the longest prepared texts of each language: the status of a manual request has room for them.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -31,6 +32,7 @@ type conversions struct {
 	methods map[verification.Method]methodSeries
 	steps   map[verification.SessionStep]prometheus.Counter
 	tests   map[verification.TestOutcome]prometheus.Counter
+	codes   *whatsapp.CodeMetrics
 	store   verification.Counter
 	clock   clock.PassiveClock
 	log     logr.Logger
@@ -55,7 +57,7 @@ var storedDescription = prometheus.NewDesc("phoneproof_stored_requests",
 
 // newConversions registers the metrics. Counts age by the machine's clock: the store clock can jump.
 func newConversions(
-	registerer prometheus.Registerer, store verification.Counter, machine clock.PassiveClock, log logr.Logger,
+	registerer prometheus.Registerer, store verification.Counter, codes *whatsapp.CodeMetrics, machine clock.PassiveClock, log logr.Logger,
 ) (*conversions, error) {
 	started := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "phoneproof_verifications_started_total",
@@ -81,7 +83,7 @@ func newConversions(
 	m := &conversions{
 		methods: map[verification.Method]methodSeries{}, steps: map[verification.SessionStep]prometheus.Counter{},
 		tests: map[verification.TestOutcome]prometheus.Counter{},
-		store: store, clock: machine, log: log,
+		codes: codes, store: store, clock: machine, log: log,
 	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
 		m.methods[name] = methodSeries{started.WithLabelValues(string(name)), duration.WithLabelValues(string(name))}
@@ -128,11 +130,11 @@ func (m *conversions) TestStarted(outcome verification.TestOutcome) {
 	}
 }
 
-// CodeStarted implements verification.Observer.
+// CodeStarted implements verification.Observer. The sender counts codes, by their outcomes.
 func (m *conversions) CodeStarted(*verification.Request) {}
 
 // CodeRedeemed implements verification.Observer.
-func (m *conversions) CodeRedeemed(*verification.Request) {}
+func (m *conversions) CodeRedeemed(r *verification.Request) { m.codes.CountRedeemed(r) }
 
 // Describe implements prometheus.Collector.
 func (m *conversions) Describe(out chan<- *prometheus.Desc) { out <- storedDescription }

@@ -42,7 +42,7 @@ func TestConversions_storedRequests(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	store := &counter{stored: verification.Stored{Pending: 3, Undelivered: 2, Finished: 1}}
 	registry := prometheus.NewRegistry()
-	_, err := newConversions(registry, store, clock, logr.Discard())
+	_, err := newConversions(registry, store, nil, clock, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	for range 3 {
 		g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -74,7 +74,7 @@ func TestConversions_countsEachVerificationOnce(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	store := memory.NewBackend(memory.Options{Clock: clock}).Open("shop/acme")
 	registry := prometheus.NewRegistry()
-	metrics, err := newConversions(registry, store, clock, logr.Discard())
+	metrics, err := newConversions(registry, store, nil, clock, logr.Discard())
 	g.Expect(err).NotTo(HaveOccurred())
 	service := verification.NewService(verification.NewCodeSpace("shop/acme"), store)
 	service.Observer = metrics

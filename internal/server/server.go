@@ -166,7 +166,15 @@ func (s *server) run(
 	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.Store,
 		"address", listeners.api.Addr().String(), "healthAddress", listeners.health.Addr().String())
 	behind := append(slices.Concat(loops, inbound.replies, s.dependencies.Runnables), source, probes)
-	return RunBehind(ctx, startWhenReady(source, api), behind...)
+	return RunBehind(ctx, drainAfter(startWhenReady(source, api), inbound.codes.Drain), behind...)
+}
+
+// drainAfter returns a runnable that starts part and, after its end, waits for what it began: their results need the store.
+func drainAfter(part manager.Runnable, drain func()) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		defer drain()
+		return part.Start(ctx)
+	})
 }
 
 // startWhenReady returns a runnable that starts part when settings are available.

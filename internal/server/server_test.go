@@ -56,3 +56,31 @@ func TestRunBehind_endsTheFrontFirst(t *testing.T) {
 		g.Expect(behindEnded).To(BeTrue())
 	})
 }
+
+// TestDrainAfter_needsTheStore: the codes of the last answers of the API are sent and recorded before the parts behind it end.
+func TestDrainAfter_needsTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		ctx, stop := context.WithCancel(t.Context())
+		apiEnded, storeEnded := false, false
+		api := manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			apiEnded = true
+			return io.ErrUnexpectedEOF
+		})
+		store := manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			storeEnded = true
+			return nil
+		})
+		drained := false
+		front := drainAfter(api, func() {
+			time.Sleep(time.Second)
+			drained = apiEnded && !storeEnded
+		})
+		stop()
+		g.Expect(RunBehind(ctx, front, store)).To(MatchError(io.ErrUnexpectedEOF))
+		g.Expect(drained).To(BeTrue())
+		g.Expect(storeEnded).To(BeTrue())
+	})
+}
