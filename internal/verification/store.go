@@ -15,8 +15,8 @@ import (
 type Store interface {
 	// Create stores n as a pending request, stamped by the store's clock, if limits admit it. If a request with that
 	// id exists, nothing is checked or written and the stored one is returned with Existing set. Of many concurrent
-	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited (if several rates refuse, by the one with
-	// the longest wait) and CodeTooManyStored, each with RetryAfter.
+	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited and CodeCodesLimited (if several rates refuse,
+	// by the one with the longest wait) and CodeTooManyStored, each with RetryAfter.
 	Create(ctx context.Context, n New, limits Limits) (Created, error)
 
 	// Read returns the current state: every write acknowledged before the call, at any replica, is in it.
@@ -24,7 +24,8 @@ type Store interface {
 	Read(ctx context.Context, id string) (Request, error)
 
 	// ReadFinal returns what Read does, but may answer a final request from this replica's memory, without a round trip: its
-	// phase is current, its Delivery may be behind. It is for the questions of clients; to act on Delivery, Read it.
+	// phase is current, its Delivery may be behind. One whose code has no result yet (Request.IsCodeOpen) is read. It is for
+	// the questions of clients; to act on Delivery, Read it.
 	ReadFinal(ctx context.Context, id string) (Request, error)
 
 	// ReadCached returns what Read does, but may answer with the last state that this replica learned of, without a round

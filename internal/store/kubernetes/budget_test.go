@@ -529,11 +529,11 @@ var _ = Describe("The size of objects", func() {
 			return r.VerifyContact(e, bindingOf(0), now, verification.NewEventKinds(verification.EventAttention))
 		}
 		for most, steps := range map[int][]verification.Mutation{
-			2048: {proveNow, enterCode(verification.MatchesSession), attempt(true)},
+			2048: {recordSent, proveNow, enterCode(verification.MatchesSession), attempt(true)},
 			2560: {bindTo(bindingOf(0)), shareContact, attempt(false), enterCode(verification.NoMatch), enterCode(verification.MatchesSession), attempt(false), attempt(true)},
 		} {
-			n := newSession(project)
-			n.DisplayName = "Ada's Bookshop"
+			n := newCode(project)
+			n.Phone, n.DisplayName = number(fmt.Sprint("+1555010", most)), "Ada's Bookshop" // a number gets one code a minute
 			id := create(ctx, n)
 			for i, step := range steps {
 				update(ctx, id, step)
