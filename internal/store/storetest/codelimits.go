@@ -18,7 +18,7 @@ func codeLimitChecks() []check {
 		{name: "send a number one code a minute, three an hour and five a day, in any of its forms", needs: SteppedClock, run: codesOfNumber},
 		{name: "send for a key what its share of a day and of an hour allows", needs: SteppedClock, run: codesOfKey},
 		{name: "send no code to a number whose owner declined", run: codesDeclined},
-		{name: "are not exceeded by concurrent codes", run: codesRaced},
+		{name: "send no more codes where many are started at once", run: codesRaced},
 		{name: "keep a request with a code for a day, whatever became of it", needs: Cap | SteppedClock, run: codesKept},
 		{name: "delete a request with a code a day after its creation", needs: Queue | SteppedClock, run: codesDeleted},
 		{name: "count on after a flood of links and a restart of all replicas", needs: SteppedClock, run: codesFlooded},
