@@ -51,7 +51,9 @@ var _ = Describe("The store contract, by a clock that is stepped", func() {
 // The same with the clock of the server, in the query mode that PgBouncer needs, and with a role that may use only the schema of
 // its name. make test runs the topics that each send other statements, and make test-slow all.
 var _ = Describe("The store contract, by the server's clock, without prepared statements, in its own schema", func() {
-	topics := []string{"contacts", "deletion", "counts", "activity", "lists", "subscription", "rates", "events", "leases", "declines", "code limits", "test keys"}
+	topics := []string{
+		"contacts", "deletion", "counts", "activity", "lists", "subscription", "rates", "events", "leases", "declines", "code limits", "test keys",
+	}
 	if os.Getenv("PHONEPROOF_TEST_SLOW") != "" {
 		topics = nil
 	}

@@ -142,8 +142,8 @@ func codesDeclined(ctx context.Context, t *trial) {
 			t.Expect(wait).To(And(BeNumerically(">", verification.CodeKept-time.Hour), BeNumerically("<=", verification.CodeKept)))
 		}
 	}
-	longer := t.expectCodesLimited(ctx, b, t.newCodeFor("key", "+5511987654321"), coolingDown(2*verification.CodeKept), verification.LimitCodeNumber)
-	t.Expect(longer).To(BeNumerically(">", verification.CodeKept))
+	longer := coolingDown(2 * verification.CodeKept)
+	t.Expect(t.expectCodesLimited(ctx, b, t.newCodeFor("key", "+5511987654321"), longer, verification.LimitCodeNumber)).To(BeNumerically(">", verification.CodeKept))
 	t.expectAdmitted(ctx, b, t.newFor("+551187654321"), verification.Limits{})
 	t.expectCooling(ctx, b, "+551187654321", coolingDown(cooldown)) // a link has the refusal of links
 	t.expectAdmitted(ctx, b, t.newCodeFor("key", claimedNumber), verification.Limits{})
