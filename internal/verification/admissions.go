@@ -104,13 +104,14 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 		a.tests.add(c.KeyName, c.ID, admitted, now)
 		return
 	}
+	line := phone.Canonical(c.Phone)
 	a.keys.add(c.KeyName, c.ID, admitted, now)
-	a.numbers.add(phone.Canonical(c.Phone), c.ID, admitted, now)
+	a.numbers.add(line, c.ID, admitted, now)
 	a.prefixes.add(a.groupOf(c), c.ID, admitted, now)
 	a.subjects.add(c.Subject, c.ID, admitted, now)
 	if c.countsAsCode() {
 		a.codes.add(c.KeyName, c.ID, admitted, now)
-		a.codeNumbers.add(phone.Canonical(c.Phone), c.ID, admitted, now)
+		a.codeNumbers.add(line, c.ID, admitted, now)
 	}
 }
 
