@@ -178,7 +178,7 @@ var objectsMutants = []Mutant{
 	},
 	{
 		Name: "objects-creation-before-taken-for-own", Promise: "docs/faults.md: every caller gets the result of its own write",
-		Symbol: "kubernetes.(*Store).createObject", Old: "e.request.CreatedAt.Equal(now) &&", New: "",
+		Symbol: "kubernetes.(*entry).isCreationOf", Old: "e.request.CreatedAt.Equal(now) &&", New: "",
 		Suite: "objects", Test: "Faults tells a creation",
 	},
 	{
@@ -218,7 +218,7 @@ var objectsMutants = []Mutant{
 	},
 	{
 		Name: "objects-peek-answers-what-may-be-behind", Promise: "docs/adr/0033-pending-status-read-live.md: a pending status is read live",
-		Symbol: "kubernetes.(*Store).ReadFinal", Old: "case known.isFinal():", New: "case known.kind == KindRequest:",
+		Symbol: "kubernetes.(*Store).ReadFinal", Old: "case known.isFinal() && !known.request.IsCodeOpen():", New: "case known.kind == KindRequest:",
 		Suite: "objects", Test: "answers nothing stale while its watch is held back",
 	},
 	{
