@@ -26,8 +26,8 @@ var errNoSecret = errors.New("the account's secret is gone")
 const retryNoSecret = 30 * time.Second
 
 // ConfirmSession moves a request to VERIFIED if the code is one of its session codes, and it is proven, or the delivered one, for the
-// client that ctx names. A code is redeemed once. testKey is the mode of its key; a request of the other mode is ErrNotFound. Of an error the cause is one of the
-// package's Error values; a wrong code is counted before it is refused.
+// client that ctx names. A code is redeemed once. testKey is the mode of its key; a request of the other mode is ErrNotFound. Of an error
+// the cause is one of the package's Error values; a wrong code is counted before it is refused.
 func (s *Service) ConfirmSession(
 	ctx context.Context, id string, testKey bool, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {
@@ -46,9 +46,10 @@ func (s *Service) ConfirmSession(
 }
 
 // CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. The
-// delivered code proves the request, in one write. It is for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession. If the store fails to count it,
-// the request's next code is compared only after it was counted: a right one needs no write, so its answer would differ from that of a
-// wrong one for as long as the store can be read and not written. Calls for the same request must not overlap.
+// delivered code proves the request, in one write. It is for the page, which passes the user on to the client. A wrong code is counted, as
+// by ConfirmSession. If the store fails to count it, the request's next code is compared only after it was counted: a right one needs no
+// write, so its answer would differ from that of a wrong one for as long as the store can be read and not written. Calls for the same
+// request must not overlap.
 func (s *Service) CheckSessionCode(
 	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {

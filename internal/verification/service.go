@@ -132,8 +132,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		return Initiated{}, err
 	}
 	created, err := s.create(ctx, in, New{
-		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
+		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL,
+		KeyName: in.KeyName, BodyHash: bodyHash, Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
 		Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
 	})
 	if err != nil {
@@ -156,14 +156,19 @@ func (s *Service) create(ctx context.Context, in Initiation, n New) (Created, er
 	if refusal != nil {
 		return s.readFirstTry(ctx, in, n.ID, refusal)
 	}
-	end := slot.Release
-	defer func() { end() }()
+	isMine := false
+	defer func() {
+		if !isMine {
+			slot.Release()
+		}
+	}()
 	created, err := s.store.Create(ctx, n, in.Limits)
 	if err != nil {
 		return Created{}, fmt.Errorf("create request: %w", err)
 	}
 	if !created.Existing {
-		end = func() { slot.StartSending(created.Request) }
+		isMine = true
+		slot.StartSending(created.Request)
 	}
 	return created, nil
 }
@@ -205,7 +210,8 @@ func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 		s.Observer.Started(r.Method)
 		s.observeStep(r, SessionStarted)
 		if r.DeliversCode() {
-			s.Observer.CodeStarted(r)
+			started := *r // so that requests without a code stay on the stack
+			s.Observer.CodeStarted(&started)
 		}
 	}
 }
