@@ -18,9 +18,9 @@ const (
 	LineUnknown
 )
 
-// RegionOf returns the region and the kind of a number; false if the number belongs to no region.
+// RegionOf returns the region and the kind of a number, the same for all forms of one line; false if the number belongs to no region.
 func RegionOf(n Number) (Region, LineKind, bool) {
-	number := libraryNumber(n)
+	number := libraryNumber(Canonical(n))
 	region := phonenumbers.GetRegionCodeForNumber(number)
 	if len(region) != 2 || region == phonenumbers.UNKNOWN_REGION {
 		return "", LineUnknown, false
