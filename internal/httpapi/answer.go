@@ -186,5 +186,6 @@ var challenges = map[*verification.Error]string{
 	errScopeStatus:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
 	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
 	errScopeManual:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
+	errScopeDeliver:   `Bearer realm="phoneproof", error="insufficient_scope", scope="Deliver"`,
 	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

@@ -23,6 +23,7 @@ type initBody struct {
 	Assurance   textField     `json:"assurance"`
 	Purpose     textField     `json:"purpose"`
 	Browser     textField     `json:"browser"`
+	Deliver     textField     `json:"deliver"`
 	Metadata    metadataField `json:"metadata"`
 }
 
@@ -37,6 +38,7 @@ const (
 	fieldAssurance   = "assurance"
 	fieldPurpose     = "purpose"
 	fieldBrowser     = "browser"
+	fieldDeliver     = "deliver"
 	fieldMetadata    = "metadata"
 	fieldCode        = "code"
 	fieldRequestID   = "requestId"
@@ -109,7 +111,7 @@ func decodeInit(data []byte) (initBody, error) {
 func isInitField(name string) bool {
 	switch name {
 	case fieldPhoneNumber, fieldMethod, fieldSubject, fieldReference, fieldLocale, fieldReturnURL, fieldAssurance, fieldPurpose,
-		fieldBrowser, fieldMetadata:
+		fieldBrowser, fieldDeliver, fieldMetadata:
 		return true
 	default:
 		return false
@@ -179,6 +181,7 @@ func (b *initBody) checkTypes() error {
 		{fieldPhoneNumber, &b.PhoneNumber}, {fieldMethod, &b.Method}, {fieldSubject, &b.Subject},
 		{fieldReference, &b.Reference}, {fieldLocale, &b.Locale}, {fieldReturnURL, &b.ReturnURL},
 		{fieldAssurance, &b.Assurance}, {fieldPurpose, &b.Purpose}, {fieldBrowser, &b.Browser},
+		{fieldDeliver, &b.Deliver},
 	} {
 		if err := known.field.checkType(known.name, known.name != fieldPhoneNumber); err != nil {
 			return err

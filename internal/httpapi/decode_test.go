@@ -136,7 +136,7 @@ func FuzzDecodeInit(f *testing.F) {
 		}{
 			"phoneNumber": {got.PhoneNumber.value, got.PhoneNumber.given}, "method": {got.Method.value, got.Method.given},
 			"subject": {got.Subject.value, got.Subject.given}, "reference": {got.Reference.value, got.Reference.given},
-			"locale": {got.Locale.value, got.Locale.given},
+			"locale": {got.Locale.value, got.Locale.given}, "deliver": {got.Deliver.value, got.Deliver.given},
 		} {
 			value, has := want[name]
 			has = has && (name == "phoneNumber" || value != nil) // null for an optional field is the same as none

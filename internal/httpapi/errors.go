@@ -125,6 +125,9 @@ var (
 	errScopeRedeliver = newError(codeInsufficientScope, "",
 		"The API key may not send events once more: its scopes lack Redeliver.")
 
+	errScopeDeliver = newError(codeInsufficientScope, fieldDeliver,
+		"The API key may not have codes sent: its scopes lack Deliver. Leave deliver out, or use a key with that scope.")
+
 	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
 	errMethodNotAllowed = newError(codeMethodNotAllowed, "",
@@ -159,6 +162,16 @@ var (
 		"This project sends no replies, which bring the session code. Have replies.send set to Always or OnTrouble, or leave assurance out.")
 	errBrowser = newError(verification.CodeInvalidBrowser, fieldBrowser,
 		"browser must be one of those that the OpenAPI document lists, such as CHROME/WINDOWS.")
+	errDeliver = newError(verification.CodeInvalidDeliver, fieldDeliver,
+		"deliver must be CODE, in capitals. Leave it out to have nothing sent to the number.")
+	errDeliverMethod = newError(verification.CodeInvalidDeliver, fieldDeliver,
+		`Codes are sent through WhatsApp. Send "method": "WHATSAPP", or leave deliver out.`)
+	errDeliverAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
+		"With deliver the assurance is SESSION, which init cannot lower. Leave assurance out.")
+	errNoCodes = newError(verification.CodeCodesNotConfigured, fieldDeliver,
+		"This project sends no codes: it needs spec.whatsapp.codes. Leave deliver out.")
+	errCountryRefused = newError(verification.CodeCountryRefused, fieldPhoneNumber,
+		"This project sends no codes to numbers of this country, or of this kind. Leave deliver out: a link works for every number.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,
 		"metadata must be an object whose values are strings.")
 	errMetadataRepeated = newError(codeInvalidJSON, fieldMetadata,
@@ -195,9 +208,9 @@ var (
 	errMissingRequestID = newError(codeMissingField, fieldRequestID,
 		"requestId is required: the requestId that init answered.")
 	errMissingCode = newError(codeMissingField, fieldCode,
-		"code is required: the six digits that your user typed, or the code that came with the return to you.")
+		"code is required: the digits that your user typed, or the code that came with the return to you.")
 	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
-		"code must be six digits, or the 22 characters of the parameter code of the return. It was not counted as a try.")
+		"code must be six digits, eight if a code was sent to the number, or the 22 characters of the parameter code of the return. It was not counted as a try.")
 
 	errListStatus = newError(codeInvalidParameter, "status",
 		"status must be PENDING, VERIFIED or EXPIRED, in capitals, and may be given once.")

@@ -52,6 +52,9 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	if err != nil {
 		return verification.Initiated{}, err
 	}
+	if initiation.Terms.Deliver != verification.DeliverNothing && !key.Has(settings.ScopeDeliver) {
+		return verification.Initiated{}, errScopeDeliver
+	}
 	initiation.KeyName, initiation.KeyHash, initiation.Test = key.Name, key.Hash, key.Test
 	initiation.TTL, initiation.Limits, initiation.DisplayName = x.settings.TTL, x.settings.LimitsOf(key.Test), x.settings.DisplayName
 	if !initiation.HasIdempotencyKey {
@@ -78,9 +81,12 @@ func (x *exchange) startVerification(initiation verification.Initiation) (verifi
 // refuseStart returns why the project does not start this verification now; nil if it does. It does not apply to a retry
 // whose first try was stored before the project was changed.
 func (x *exchange) refuseStart(initiation verification.Initiation) *verification.Error {
+	refusal := x.refuseCode(initiation)
 	switch {
 	case x.settings.Suspended:
 		return errSuspended
+	case refusal != nil:
+		return refusal
 	case initiation.Subject == "" && initiation.Limits.PerSubject.Limited(): // Without a subject the limit would not apply.
 		return errMissingSubject
 	case x.settings.Method(initiation.Method) == settings.MethodNotReady && !initiation.Test: // a test needs no messenger
@@ -121,8 +127,11 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
+	if requested.Deliver, err = readDeliver(&body, method); err != nil {
+		return verification.Initiation{}, err
+	}
 	terms := requested
-	if x.settings.Level == verification.LevelSession {
+	if x.settings.Level == verification.LevelSession || terms.Deliver == verification.DeliverCode {
 		terms.Level = verification.LevelSession
 	}
 	initiation := verification.Initiation{
@@ -225,6 +234,7 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	body = strconv.AppendInt(body, int64(x.expiresIn(initiated, end)/time.Second), 10)
 	body = append(body, `s","expiresAt":`...)
 	body = appendTime(body, end)
+	body = appendCodeLength(body, &request)
 	body = appendTest(body, &request)
 	body = append(body, "}\n"...)
 	x.sendAnswer(http.StatusOK, body)

@@ -54,7 +54,7 @@ func (x *exchange) serveRequest() error {
 	if err != nil {
 		return fmt.Errorf("read one request: %w", err)
 	}
-	x.answerRequest(http.StatusOK, &request)
+	x.answerRequest(http.StatusOK, &request, request.Code.Reason)
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (x *exchange) serveCancel() error {
 // serveRedeliver answers POST /api/verify/redeliver.
 func (x *exchange) serveRedeliver() error {
 	return x.serveChange(settings.ScopeRedeliver, x.limitRedeliveries, x.api.service.RedeliverNow, func(request verification.Request) {
-		x.answerRequest(http.StatusAccepted, &request)
+		x.answerRequest(http.StatusAccepted, &request, "")
 	})
 }
 
@@ -133,10 +133,15 @@ func (x *exchange) answerList(query verification.ListQuery, page verification.Li
 	releaseBuffer(buffer, body)
 }
 
-// answerRequest answers with one request and its attempts.
-func (x *exchange) answerRequest(status int, request *verification.Request) {
+// answerRequest answers with one request and its attempts. codeReason is what the messenger answered to its code; empty for none, and for
+// keys without the scope Read, because it may tell who has WhatsApp.
+func (x *exchange) answerRequest(status int, request *verification.Request, codeReason string) {
 	buffer := takeBuffer()
 	body := x.appendRequest(*buffer, request)
+	if codeReason != "" {
+		body = append(body, `,"codeReason":`...)
+		body = appendString(body, codeReason)
+	}
 	body = append(appendAttempts(body, request), "}\n"...)
 	x.sendAnswer(status, body)
 	releaseBuffer(buffer, body)

@@ -101,7 +101,13 @@ func appendResult(body []byte, request *verification.Request, now time.Time) []b
 			body = append(body, `,"assurance":`...)
 			body = appendString(body, string(assurance))
 		}
+		if request.Via != verification.ViaMessage {
+			body = append(body, `,"via":"`...)
+			body = append(body, request.Via...)
+			body = append(body, '"')
+		}
 	}
+	body = appendCodeDelivery(body, request, now)
 	if hint := request.HintAt(now); hint != "" {
 		body = append(body, `,"hint":"`...)
 		body = append(body, hint...)

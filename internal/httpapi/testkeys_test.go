@@ -40,8 +40,13 @@ func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id st
 	for _, e := range verification.TestNumbers() {
 		h.canaries.add(e.Number.Digits())
 	}
-	loop := requestloop.New(requestloop.Options{Store: h.store, Settings: h.settings.Load, Clock: clock.PassiveClock(fake)})
-	return h, fake, func(id string) {
+	return h, fake, newLoop(t, h, fake)
+}
+
+// newLoop returns what runs the loop of requests once for one of them.
+func newLoop(t *testing.T, h *harness, clk clock.PassiveClock) func(id string) {
+	loop := requestloop.New(requestloop.Options{Store: h.store, Settings: h.settings.Load, Clock: clk})
+	return func(id string) {
 		t.Helper()
 		_, err := loop.Reconcile(t.Context(), requestloop.Item{ID: id})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
