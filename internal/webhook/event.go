@@ -93,6 +93,9 @@ func eventBody(projectID string, r *verification.Request, e verification.Event) 
 	if assurance := r.ShownAssurance(); e.Kind == verification.EventSuccess && assurance != verification.AssuranceUsual {
 		b = appendField(b, ',', "assurance", string(assurance))
 	}
+	if e.Kind == verification.EventSuccess && r.Via != verification.ViaMessage {
+		b = appendField(b, ',', "via", string(r.Via))
+	}
 	if e.Hint != "" {
 		b = appendField(b, ',', "hint", string(e.Hint))
 	}

@@ -32,6 +32,10 @@ func TestEvent_bytesArePinned(t *testing.T) {
 		"event_session_echo": func(r *verification.Request) {
 			r.Terms.Level, r.ProvenAt, r.Assurance = verification.LevelSession, r.CreatedAt, verification.AssuranceEcho
 		},
+		"event_session_code": func(r *verification.Request) {
+			r.Terms = verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}
+			r.ProvenAt, r.Via = r.CreatedAt, verification.ViaCode
+		},
 		"event_telegram":       func(r *verification.Request) { r.Method = verification.Telegram },
 		"event_wholesecond":    func(r *verification.Request) { r.VerifiedAt = r.VerifiedAt.Truncate(time.Second) },
 		"event_deliverystate":  func(r *verification.Request) { r.Delivery.Attempts, r.Version, r.Epoch = 4, "77", 9 },
