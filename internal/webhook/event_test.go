@@ -162,7 +162,7 @@ func TestNewEvent_ofEachKind(t *testing.T) {
 	proven := func(phase verification.Phase, hints ...verification.HintKind) *verification.Request {
 		r := hinted(phase, "")
 		r.Terms.Level, r.Assurance, r.Actual = verification.LevelSession, verification.AssuranceEcho, r.Phone
-		r.ProvenAt = time.UnixMilli(1_795_000_090_000)
+		r.ProvenAt, r.Via = time.UnixMilli(1_795_000_090_000), verification.ViaCode // which only a success shows
 		for i, kind := range hints {
 			r.Hints = append(r.Hints, verification.Hint{Kind: kind, At: time.UnixMilli(1_795_000_100_000 + int64(i)*1000)})
 		}
