@@ -210,7 +210,8 @@ var (
 	errMissingCode = newError(codeMissingField, fieldCode,
 		"code is required: the digits that your user typed, or the code that came with the return to you.")
 	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
-		"code must be six digits, eight if a code was sent to the number, or the 22 characters of the parameter code of the return. It was not counted as a try.")
+		"code must be six digits, eight if a code was sent to the number, or the 22 characters of the parameter code of the return. "+
+			"It was not counted as a try.")
 
 	errListStatus = newError(codeInvalidParameter, "status",
 		"status must be PENDING, VERIFIED or EXPIRED, in capitals, and may be given once.")

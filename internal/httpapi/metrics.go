@@ -58,7 +58,8 @@ func newMetrics() *metrics {
 		}, []string{"result"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_http_rate_limited_total",
-			Help: "Init requests refused as rate_limited or codes_limited, by the limit: key, phoneNumber, prefix, subject, declined, codes or codesPhoneNumber.",
+			Help: "Init requests refused as rate_limited or codes_limited, by the limit: key, phoneNumber, prefix, subject, declined, codes or " +
+				"codesPhoneNumber.",
 		}, []string{"limit"}),
 		waits: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_http_long_polls", Help: "Long polls of the status operation that are held now.",
