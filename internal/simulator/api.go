@@ -202,14 +202,19 @@ func (a *api) pressNow(ref string, in action, do func(*user, *chat, action) (*li
 
 // waitOf reads how long to wait: nothing if it is empty.
 func waitOf(text string) (time.Duration, *failure) {
+	return durationOf("wait", text)
+}
+
+// durationOf reads a duration in a field, at most maxWait; none if it is empty.
+func durationOf(field, text string) (time.Duration, *failure) {
 	if text == "" {
 		return 0, nil
 	}
-	wait, err := time.ParseDuration(text)
-	if err != nil || wait < 0 {
-		return 0, badRequest("wait", "want a duration, as 20s")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, badRequest(field, "want a duration, as 20s")
 	}
-	return min(wait, maxWait), nil
+	return min(d, maxWait), nil
 }
 
 // routeState serves what there is beside the users: accounts, deliveries, events, and what is to go wrong.
@@ -242,6 +247,13 @@ func (a *api) routeState(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /sim/faults", func(w http.ResponseWriter, _ *http.Request) {
 		a.mu.Lock()
 		a.faults = nil
+		a.mu.Unlock()
+		answerNoContent(w)
+	})
+	mux.HandleFunc("POST /sim/codes", handleCommand(func(_ *http.Request, rule *codeRule) *failure { return a.whatsApp.addCodeRule(*rule) }))
+	mux.HandleFunc("DELETE /sim/codes", func(w http.ResponseWriter, _ *http.Request) {
+		a.mu.Lock()
+		a.whatsApp.codeRules = nil
 		a.mu.Unlock()
 		answerNoContent(w)
 	})
@@ -313,7 +325,7 @@ func (a *api) waitForEvents(w http.ResponseWriter, r *http.Request) {
 // resetState forgets everything but the accounts, without which no user could write to one. The lock is held.
 func (a *api) resetState() {
 	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
-	a.requests = nil
+	a.requests, a.whatsApp.codeRules = nil, nil
 	a.sent = ledger{}
 	for _, b := range a.telegram.bots {
 		b.pending = nil

@@ -22,8 +22,12 @@ type sentMessage struct {
 	// To is the number, Recipient the user id or that of Telegram's chat; both are masked.
 	To        string `json:"to,omitempty"`
 	Recipient string `json:"recipient,omitempty"`
-	// Type is that of the request: text or interactive.
+	// Type is that of the request: text, interactive or template.
 	Type string `json:"type"`
+	// Template, Language and Reference are those of a template. The reference is biz_opaque_callback_data.
+	Template  string `json:"template,omitempty"`
+	Language  string `json:"language,omitempty"`
+	Reference string `json:"reference,omitempty"`
 	// Billable and Category are what the status callbacks say of its price.
 	Billable bool   `json:"billable"`
 	Category string `json:"category,omitempty"`
@@ -33,6 +37,8 @@ type sentMessage struct {
 	LinkPreview bool `json:"linkPreview,omitempty"`
 	// Error is the code of the platform if it could not be delivered.
 	Error int `json:"error,omitempty"`
+	// Refused is true for a template that the platform refused at once.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // recordSent notes a message. The lock is held.

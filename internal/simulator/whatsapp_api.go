@@ -20,7 +20,8 @@ import (
 )
 
 // The Graph API, as far as the Cloud API's phone numbers and business accounts go: GET and POST /{PHONE_NUMBER_ID}, POST
-// /{PHONE_NUMBER_ID}/messages, GET, POST and DELETE /{WABA_ID}/subscribed_apps, GET /{WABA_ID}/phone_numbers, GET /debug_token.
+// /{PHONE_NUMBER_ID}/messages, GET, POST and DELETE /{WABA_ID}/subscribed_apps, GET /{WABA_ID}/phone_numbers and /message_templates, GET
+// /debug_token.
 // The errors have the form and the codes of Meta's ("Handling errors", "Error codes").
 
 var graphVersion = regexp.MustCompile(`^v[0-9]{1,3}\.[0-9]$`)
@@ -64,7 +65,7 @@ func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path stri
 	switch {
 	case id == debugToken && edge == "" && r.Method == http.MethodGet:
 		wa.debugToken(w, r)
-	case edge == subscribedApps || edge == phoneNumbers:
+	case edge == subscribedApps || edge == phoneNumbers || edge == messageTemplates:
 		wa.serveBusinessAccount(w, r, id, edge, token)
 	default:
 		wa.servePhoneNumber(w, r, id, edge, token)
@@ -73,9 +74,10 @@ func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path stri
 
 // The edges of a business account, and the endpoint that describes a token.
 const (
-	subscribedApps = "subscribed_apps"
-	phoneNumbers   = "phone_numbers"
-	debugToken     = "debug_token"
+	subscribedApps   = "subscribed_apps"
+	phoneNumbers     = "phone_numbers"
+	messageTemplates = "message_templates"
+	debugToken       = "debug_token"
 )
 
 // graphOperation returns what faults call a call.
@@ -83,7 +85,7 @@ func graphOperation(method, id, edge string) string {
 	switch {
 	case id == debugToken && edge == "":
 		return debugToken
-	case edge == "messages" || edge == subscribedApps || edge == phoneNumbers:
+	case edge == "messages" || edge == subscribedApps || edge == phoneNumbers || edge == messageTemplates:
 		return edge
 	case method == http.MethodPost:
 		return "callback"

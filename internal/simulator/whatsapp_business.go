@@ -28,6 +28,8 @@ func (wa *whatsApp) serveBusinessAccount(w http.ResponseWriter, r *http.Request,
 	switch {
 	case edge == phoneNumbers && r.Method == http.MethodGet:
 		wa.listPhoneNumbers(w, r, b)
+	case edge == messageTemplates && r.Method == http.MethodGet:
+		wa.listTemplates(w, r)
 	case edge == subscribedApps && r.Method == http.MethodGet:
 		wa.listSubscribedApps(w, b)
 	case edge == subscribedApps && r.Method == http.MethodPost:

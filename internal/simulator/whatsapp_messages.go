@@ -19,6 +19,7 @@ type outgoing struct {
 		Body       string `json:"body"`
 		PreviewURL bool   `json:"preview_url"`
 	} `json:"text"`
+	Template    outgoingTemplate `json:"template"`
 	Interactive struct {
 		Type string `json:"type"`
 		Body struct {
@@ -58,6 +59,9 @@ func (m *outgoing) parseContent() (shown content, e *graphError) {
 		return shown, parameterError("Exactly one of the parameters to and recipient is required.")
 	case len(m.Opaque) > maxOpaqueBytes:
 		return shown, parameterError("The parameter biz_opaque_callback_data must have at most 512 bytes.")
+	case m.Type == "template":
+		shown.text, e = m.readCode()
+		return shown, e
 	case m.Type == "text":
 		shown.text = m.Text.Body
 	case m.Type == "interactive" && m.Interactive.Type == requestContactInfo && m.Interactive.Action.Name == requestContactInfo:
@@ -68,7 +72,7 @@ func (m *outgoing) parseContent() (shown content, e *graphError) {
 		}
 		shown.text = m.Interactive.Body.Text
 	default:
-		return shown, parameterError("This message type is not simulated: text and interactive request_contact_info and button are.")
+		return shown, parameterError("This message type is not simulated: text, template and interactive request_contact_info and button are.")
 	}
 	if n := len([]rune(shown.text)); n == 0 || n > maxTextRunes || m.Type == "interactive" && n > 1024 {
 		return shown, parameterError("The length of the body must be 1 to 4096 characters, and to 1024 if it is interactive.")
@@ -107,6 +111,10 @@ func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *busin
 		refuseGraph(w, e)
 		return
 	}
+	if m.Type == "template" {
+		wa.postCode(w, r, b, &m, shown.text)
+		return
+	}
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
 	given := m.To
@@ -114,12 +122,12 @@ func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *busin
 	u := wa.findRecipient(b, m.To, m.Recipient)
 	c, failed := wa.findOpenChat(b, u)
 	wa.recordSent(newSentMessage(b, &m, shown, failed))
-	d := &outbound{business: b, id: newWAMID(), to: m.To, recipient: m.Recipient, opaque: m.Opaque}
+	d := &outbound{business: b, id: newWAMID(), to: m.To, recipient: m.Recipient, opaque: m.Opaque, category: freeForm}
 	if u != nil && m.To != "" {
 		d.to = u.WhatsAppID
 	}
 	if failed != nil {
-		wa.postFailed(d, failed)
+		wa.postFailed(d, failed, 0)
 	} else {
 		wa.showMessage(u, c, d, shown)
 	}
@@ -145,7 +153,7 @@ func (wa *whatsApp) findOpenChat(b *business, u *user) (*chat, *waError) {
 		return nil, newWAError(b.FailWith, "Message not delivered", "The account fails every message with this code.")
 	}
 	if u == nil {
-		return nil, newWAError(131026, "Message undeliverable", "Message Undeliverable.")
+		return nil, newWAError(undeliverable, "Message undeliverable", "Message Undeliverable.")
 	}
 	c, f := u.findChat(onWhatsApp + ":" + b.Number)
 	if f == nil && !c.wroteAt.IsZero() && wa.clock.Since(c.wroteAt) <= serviceWindow {

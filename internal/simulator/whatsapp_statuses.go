@@ -1,5 +1,7 @@
 package simulator
 
+import "time"
+
 // outbound is a message of a business that Meta took, as the statuses of it need it.
 type outbound struct {
 	business *business
@@ -7,6 +9,8 @@ type outbound struct {
 	// to is what WhatsApp calls the number that the message was sent to, recipient the user id; one of them is empty.
 	to, recipient string
 	opaque        string
+	// category is that of its price.
+	category string
 }
 
 // newContactAnswer returns what the answer to a send says of its recipient. A number is repeated as it was given.
@@ -33,21 +37,22 @@ func (wa *whatsApp) postStatus(d *outbound, u *user, status string) {
 		contact.Profile.Username = ""
 	}
 	if status != "read" {
-		st.Pricing = &waPricing{Billable: true, Model: "PMP", Type: "regular", Category: freeForm}
+		st.Pricing = &waPricing{Billable: true, Model: "PMP", Type: "regular", Category: d.category}
 	}
 	v := b.newValue()
 	v.Contacts, v.Statuses = []waContact{contact}, []waStatus{st}
-	wa.queueWebhook(b, v, nil)
+	wa.queueWebhook(b, v, nil, 0)
 }
 
-// postFailed has it posted that a message could not be delivered. What it was not addressed by, is not in it. The lock is held.
-func (wa *whatsApp) postFailed(d *outbound, failed *waError) {
+// postFailed has it posted, after a time, that a message could not be delivered. What it was not addressed by, is not in it. The lock
+// is held.
+func (wa *whatsApp) postFailed(d *outbound, failed *waError, after time.Duration) {
 	v := d.business.newValue()
 	v.Statuses = []waStatus{{
-		ID: d.id, Status: "failed", Timestamp: unixTime(wa.clock.Now()), RecipientID: d.to, RecipientUserID: d.recipient, Opaque: d.opaque,
-		Errors: []waError{*failed},
+		ID: d.id, Status: "failed", Timestamp: unixTime(wa.clock.Now().Add(after)), RecipientID: d.to, RecipientUserID: d.recipient,
+		Opaque: d.opaque, Errors: []waError{*failed},
 	}}
-	wa.queueWebhook(d.business, v, nil)
+	wa.queueWebhook(d.business, v, nil, after)
 }
 
 // freeForm is the category of a free-form message in an open window, which is billed since 1 October 2026 (Meta, "Pricing").

@@ -165,7 +165,7 @@ func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
 		"two recipients":      {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "recipient": "DE.1", "type": "text", "text": {"body": "Hi"}}`, "sim_x", http.StatusBadRequest, 100},
 		"much opaque data":    {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "text", "text": {"body": "Hi"}, "biz_opaque_callback_data": "` + strings.Repeat("x", 513) + `"}`, "sim_x", http.StatusBadRequest, 100},
 		"buttons like twins":  {http.MethodPost, "/v25.0/1/messages", newQuestion("49", "one", "one"), "sim_x", http.StatusBadRequest, 100},
-		"a template":          {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "template"}`, "sim_x", http.StatusBadRequest, 100},
+		"an image":            {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "image"}`, "sim_x", http.StatusBadRequest, 100},
 		"an empty text":       {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
 		"no configuration":    {http.MethodPost, "/v25.0/1", `{}`, "sim_x", http.StatusBadRequest, 100},
 		"a callback, no word": {http.MethodPost, "/v25.0/1", `{"webhook_configuration": {"override_callback_uri": "https://x.example/"}}`, "sim_x", http.StatusBadRequest, 100},

@@ -15,14 +15,14 @@ type parcel struct {
 	inFlight bool
 }
 
-// queueWebhook has a webhook posted, once Start runs. It returns false if there is no callback, or no app is subscribed. The lock
-// is held.
-func (wa *whatsApp) queueWebhook(b *business, v waValue, l *line) bool {
+// queueWebhook has a webhook posted after a time, once Start runs. It returns false if there is no callback, or no app is subscribed.
+// The lock is held.
+func (wa *whatsApp) queueWebhook(b *business, v waValue, l *line, after time.Duration) bool {
 	if !b.Subscribed || b.callbackURL() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
 		return false
 	}
 	wa.parcels = append(wa.parcels, &parcel{
-		to: b, body: encodeEscaped(newEnvelope(v)), line: l, due: wa.clock.Now(),
+		to: b, body: encodeEscaped(newEnvelope(v)), line: l, due: wa.clock.Now().Add(after),
 	})
 	wa.wakeWaiters()
 	return true
@@ -102,7 +102,7 @@ func (wa *whatsApp) shareWithBusiness(u *user, c *chat, l *line) {
 
 func (wa *whatsApp) queueMessage(c *chat, v waValue, l *line) {
 	l.ID = v.Messages[0].ID
-	if !wa.queueWebhook(c.business, v, l) {
+	if !wa.queueWebhook(c.business, v, l, 0) {
 		l.State = stateNowhere
 	}
 }

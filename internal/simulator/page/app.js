@@ -80,6 +80,7 @@ const userPath = (what) => `/sim/users/${encodeURIComponent(state.user)}/${what}
 async function start() {
   const answer = await call('POST', '/backend/init', {
     phoneNumber: $('number').value,
+    subject: 'page', // which a project may require
     method: new FormData($('init')).get('method'),
   });
   list(answer, $('number').value);
