@@ -114,7 +114,7 @@ func (h *Handler) endFollowing(v *visit) {
 func (h *Handler) shownTo(v *visit) shown {
 	s, now := h.Settings(), h.Clock.Now()
 	method := methodOf(s, v, now)
-	return shown{stateOf(s, &v.request, method, slices.Contains(v.marks, method), now), progressOf(&v.request, now)}
+	return shown{stateOf(s, &v.request, method, v.choosesMethod(), slices.Contains(v.marks, method), now), progressOf(&v.request, now)}
 }
 
 // awaitState returns what the page is to show as soon as that is something else than present, and not from a replica that knows less;

@@ -345,18 +345,31 @@ func (h *Handler) newView(v *visit, state view.State) *view.View {
 func (h *Handler) viewOf(v *visit) *view.View {
 	s, r, now := v.settings, &v.request, h.Clock.Now()
 	labels, method := s.TextsIn(r.Locale), methodOf(s, v, now)
-	out := h.newView(v, stateOf(s, r, method, slices.Contains(v.marks, method), now))
+	out := h.newView(v, stateOf(s, r, method, v.choosesMethod(), slices.Contains(v.marks, method), now))
 	out.Progress, out.DisplayName, out.MaskedNumber = progressOf(r, now), s.DisplayNameOf(r), r.Phone.String()
 	out.ReturnURL, out.Method = h.returnLink(v, now), method
 	out.ConfirmLabel, out.NotMeLabel = labels.ButtonConfirm, labels.ButtonNotMe
 	out.TriesUsedUp = r.HintAt(now) == verification.HintWrongCode
 	out.Purpose, out.TimeLeft = s.PurposeIn(out.Language, r), r.EndsAt().Sub(now)
 	out.Scanned, out.FromChat = v.r.URL.Query().Has(scanned), !v.hasCode && len(v.marks) == 0
-	if !isFinal(out.State) && out.State != view.Unavailable && out.State != view.Digits && !r.Test {
+	open := !isFinal(out.State) && !r.IsProven()
+	switch out.AsksCode = r.DeliversCode() && !(open && v.choosesMethod()); {
+	case out.AsksCode && open:
+		out.TextURL, out.TextDelay = v.path+"?method="+string(r.Method), r.CreatedAt.Add(codeTime).Sub(now)
+	case r.DeliversCode() && open:
+		out.CodeURL = v.path
+	}
+	switch {
+	case out.State == view.Code:
+		out.Method = r.Method
+	case !isFinal(out.State) && out.State != view.Unavailable && out.State != view.Digits && !r.Test:
 		h.addMessengers(v, out)
 	}
 	return out
 }
+
+// choosesMethod reports whether the user chose a messenger, in place of the code if one was sent.
+func (v *visit) choosesMethod() bool { return v.r.URL.Query().Has("method") }
 
 // scanned marks the address of a page that a phone opens by the QR code of another screen.
 const scanned = "scanned"

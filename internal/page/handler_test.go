@@ -341,7 +341,7 @@ func TestStateOf_endsWithTheAPI(t *testing.T) {
 	for after, want := range map[time.Duration]view.State{
 		-time.Second: view.Ready, 0: view.Ready, verification.ExpiryGrace - 1: view.Ready, verification.ExpiryGrace: view.Expired,
 	} {
-		g.Expect(stateOf(s, r, verification.WhatsApp, false, end.Add(after))).To(Equal(want), after.String())
+		g.Expect(stateOf(s, r, verification.WhatsApp, false, false, end.Add(after))).To(Equal(want), after.String())
 	}
 }
 

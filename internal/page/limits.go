@@ -32,6 +32,8 @@ const (
 	markLife = 3600
 	// maxForm limits the body of a form, in bytes.
 	maxForm = 1 << 10
+	// codeTime is how long after its creation a request with a code offers a message in its place.
+	codeTime = 20 * time.Second
 	// directQR is the most that a QR code of the messenger link holds, in bytes, so that a phone reads it from a screen. A longer
 	// link is reached by the page itself.
 	directQR = 500

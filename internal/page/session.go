@@ -34,7 +34,7 @@ func (h *Handler) serveConfirm(v *visit) {
 		h.answerForm(v, http.StatusConflict, "")
 		return
 	}
-	// One at a time: a right code is no write, so it could overtake wrong ones that are not counted yet.
+	// One at a time: right digits of the chat are no write, so they could overtake wrong ones that are not counted yet.
 	if _, busy := h.checking.LoadOrStore(v.id, nil); busy {
 		h.refused.WithLabelValues(refusedRate).Inc()
 		v.w.Header().Set("Retry-After", "5")
@@ -53,6 +53,8 @@ func (h *Handler) serveConfirm(v *visit) {
 		h.leadBack(v)
 	case errors.Is(err, verification.ErrWrongCode):
 		h.answerForm(v, http.StatusUnprocessableEntity, view.WrongDigits)
+	case errors.Is(err, verification.ErrNoDelivered), errors.Is(err, verification.ErrNotProven): // of another kind than the page asks for
+		h.answerForm(v, http.StatusConflict, view.NotDigits)
 	case request.ID != "":
 		h.answerForm(v, http.StatusConflict, "")
 	default:
@@ -161,7 +163,7 @@ func (h *Handler) answerFailure(v *visit, err error, problem view.Problem) {
 	}
 	h.Log.Info("page cannot serve a call", "reason", err.Error())
 	v.w.Header().Set("Retry-After", "5")
-	if problem != "" && v.request.IsProven() {
+	if problem != "" && (v.request.IsProven() || v.request.DeliversCode()) {
 		h.answerForm(v, http.StatusServiceUnavailable, problem)
 		return
 	}

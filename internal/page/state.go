@@ -8,10 +8,13 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// stateOf returns what the page of a request shows at now with a messenger. opened is whether its user tapped the button that opens
-// that one. The end is shown when the API shows it, after verification.ExpiryGrace, because nothing may follow it.
-func stateOf(s *settings.Settings, r *verification.Request, method verification.Method, opened bool, now time.Time) view.State {
+// stateOf returns what the page of a request shows at now with a messenger. chosen is whether its user chose that one, in place of a code
+// too, and opened whether they tapped the button that opens it. The end is shown when the API shows it, after verification.ExpiryGrace, because nothing may follow it.
+func stateOf(s *settings.Settings, r *verification.Request, method verification.Method, chosen, opened bool, now time.Time) view.State {
 	hint := r.HintOfMessage(now)
+	if about := methodOfHint(s, hint); about != "" && about != method {
+		hint = "" // a user who changes to another messenger begins anew there
+	}
 	switch phase := r.PhaseAt(now); {
 	case phase == verification.Verified:
 		return view.Verified
@@ -21,13 +24,14 @@ func stateOf(s *settings.Settings, r *verification.Request, method verification.
 		return view.Canceled
 	case phase == verification.Expired:
 		return view.Expired
+	case r.IsProven() && r.Via == verification.ViaCode:
+		return view.Code
 	case r.IsProven():
 		return view.Digits // whatever becomes of the messengers
-	case !r.Test && (s.Suspended || len(usableMethods(s, r)) == 0):
+	case r.DeliversCode() && !chosen && (stateOfHint(hint) == "" || isUnavailable(s, r)):
+		return view.Code // whatever became of it: a stranger may look, too
+	case isUnavailable(s, r):
 		return view.Unavailable
-	}
-	if about := methodOfHint(s, hint); about != "" && about != method {
-		hint = "" // a user who changes to another messenger begins anew there
 	}
 	if state := stateOfHint(hint); state != "" {
 		return state
@@ -99,6 +103,11 @@ func methodOfHint(s *settings.Settings, hint verification.HintKind) verification
 		return ""
 	}
 	return ""
+}
+
+// isUnavailable reports whether no messenger can verify the request at the moment.
+func isUnavailable(s *settings.Settings, r *verification.Request) bool {
+	return !r.Test && (s.Suspended || len(usableMethods(s, r)) == 0)
 }
 
 // usableMethods returns the messengers that can verify the request at the moment, the client's choice first.

@@ -45,10 +45,12 @@
 		body.dataset.state = state;
 		document.title = next.title;
 		if (same) return;
-		const held = document.activeElement && document.activeElement.id;
+		const held = document.activeElement && document.activeElement.id, typed = document.getElementById('digits')?.value;
 		document.getElementById('main').replaceWith(document.adoptNode(next.getElementById('main')));
-		// Who tapped the button stays there; all other news is read from its title.
-		const focused = state === 'opened' ? held && document.getElementById(held) : document.getElementById('title');
+		// What was typed stays, and who typed or tapped the button stays there; all other news is read from its title.
+		const field = document.getElementById('digits'), typing = held === 'digits' && field;
+		if (field && typed) field.value = typed;
+		const focused = typing || (state === 'opened' ? held && document.getElementById(held) : document.getElementById('title'));
 		if (focused) focused.focus({preventScroll: true});
 		document.getElementById('news').textContent = document.title;
 		if (final) stop();

@@ -57,6 +57,15 @@ type Texts struct {
 	NotDigits   string `json:"notDigits"`
 	WrongDigits string `json:"wrongDigits"`
 	NotChecked  string `json:"notChecked"`
+	// CodeLabel names the field of a code that was sent to {number}, and NotCode is its problem. CodeElsewhere is the sentence of Code where
+	// the page has no field.
+	CodeLabel     string `json:"codeLabel"`
+	NotCode       string `json:"notCode"`
+	CodeElsewhere string `json:"codeElsewhere"`
+	// NoCode is the sentence for who waits for a code, SendText leads to a message in its place, and EnterCode back.
+	NoCode    string `json:"noCode"`
+	SendText  string `json:"sendText"`
+	EnterCode string `json:"enterCode"`
 	// DigitsElsewhere is the sentence of Digits where the page has no field for them, and DigitsBack in a browser in which the user did not
 	// start.
 	DigitsElsewhere string `json:"digitsElsewhere"`
@@ -163,6 +172,8 @@ func (d *document) stateTexts() StateTexts {
 	switch {
 	case d.view.State == Expired && d.view.TriesUsedUp:
 		return d.texts.TriesUsedUp
+	case d.view.State == Code && !d.asksDigits():
+		shown.Text = d.texts.CodeElsewhere
 	case d.view.State == Digits && !d.asksDigits():
 		shown.Text = d.texts.DigitsElsewhere
 	case d.view.State == Digits && (d.view.Scanned || d.view.FromChat):
@@ -178,7 +189,7 @@ func (d *document) warning() string {
 		return ""
 	case Seen, Confirm, ContactRefused:
 		return d.texts.WarningChat
-	case Digits:
+	case Digits, Code:
 		return d.texts.WarningDigits
 	default:
 		return d.texts.Warning

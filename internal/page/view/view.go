@@ -31,6 +31,8 @@ const (
 	Confirm State = "confirm"
 	// Digits means that the number is proven, and that the digits in the chat are to be entered: here, or where the user started.
 	Digits State = "digits"
+	// Code means that a code was to be sent to the number, whatever became of it, and that its digits are to be entered.
+	Code State = "code"
 	// Verified means that the number is verified.
 	Verified State = "verified"
 	// OtherNumber means that the message came from another number.
@@ -58,8 +60,8 @@ const (
 // States returns all of them.
 func States() []State {
 	return []State{
-		Ready, Opened, Seen, Confirm, Digits, Verified, OtherNumber, Hidden, TextRefused, ContactRefused, Anonymous, NoQuestion,
-		Declined, Canceled, Expired, Unavailable,
+		Ready, Opened, Seen, Confirm, Digits, Code, Verified, OtherNumber, Hidden, TextRefused, ContactRefused, Anonymous,
+		NoQuestion, Declined, Canceled, Expired, Unavailable,
 	}
 }
 
@@ -121,6 +123,13 @@ type View struct {
 	Simulated bool
 	// Session is set for a request that its user may cancel, and whose digits the page may ask for.
 	Session bool
+	// AsksCode is set for a page that takes the code which was sent to the number, in whatever state until the request ends.
+	AsksCode bool
+	// TextURL is the page with a message in place of the code, offered after TextDelay; empty where the number is proven. CodeURL is the
+	// way back from there.
+	TextURL   string
+	TextDelay time.Duration
+	CodeURL   string
 	// FormTargets are the sources of the policy that forms may lead to.
 	FormTargets []string
 	// Problem is set in the answer to digits that lead no further, and TriesLeft is how often they may still be entered.
@@ -164,8 +173,8 @@ func ContentSecurityPolicy(v *View, frameAncestors []string) string {
 		ancestors = strings.Join(frameAncestors, " ")
 	}
 	styles := hashOf(style)
-	if colours := v.colours(); colours != "" {
-		styles += " " + hashOf(colours)
+	for _, own := range v.ownStyles() {
+		styles += " " + hashOf(own)
 	}
 	forms := "'none'"
 	if len(v.FormTargets) > 0 {
@@ -194,6 +203,18 @@ func (v *View) colours() string {
 		return ""
 	}
 	return ":root{--accent:" + v.Accent + ";--on-accent:" + v.OnAccent + "}"
+}
+
+// ownStyles returns the styles of this page alone.
+func (v *View) ownStyles() []string {
+	var styles []string
+	if colours := v.colours(); colours != "" {
+		styles = append(styles, colours)
+	}
+	if v.TextURL != "" && v.TextDelay > 0 {
+		styles = append(styles, fmt.Sprintf(":root{--text-delay:%ds}", (v.TextDelay+time.Second-1)/time.Second))
+	}
+	return styles
 }
 
 // document is a page that is being written.
@@ -263,8 +284,8 @@ func (d *document) writeHead() {
 		`<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,"><title>%s</title>`,
 		text(v.Language), direction, text(d.fill(d.stateTexts().Title)))
 	fmt.Fprintf(d, "<style>%s</style>", style)
-	if colours := v.colours(); colours != "" {
-		fmt.Fprintf(d, "<style>%s</style>", colours)
+	for _, own := range v.ownStyles() {
+		fmt.Fprintf(d, "<style>%s</style>", own)
 	}
 	switch {
 	case v.State == Verified && v.ReturnURL != "":
@@ -283,11 +304,11 @@ func (v *View) isFinal() bool {
 	return v.State == Verified || v.State == Declined || v.State == Canceled || v.State == Expired
 }
 
-// offersLink reports whether the page has the button that opens the messenger.
+// offersLink reports whether the page has the button that opens the messenger with a message.
 func (d *document) offersLink() bool {
 	switch d.view.State {
 	case Ready, Opened, OtherNumber, TextRefused, NoQuestion:
-		return d.view.Link != ""
+		return d.view.Link != "" && !d.view.AsksCode
 	default:
 		return false
 	}
@@ -328,6 +349,7 @@ func (d *document) writeBody() {
 	if d.asksDigits() {
 		d.writeDigits()
 	}
+	d.writeWayOfCode()
 	d.writeReturn()
 	d.writeOthers()
 	d.writeCancel()
@@ -419,11 +441,15 @@ func (d *document) writeReturn() {
 		link(v.ReturnURL), d.targetAttribute("_top"), text(d.fill(label)))
 }
 
-// writeOthers writes the links to the same page with another messenger: as the main button where this one cannot help.
+// writeOthers writes the links to the same page with another messenger: as the main button where this one cannot help. From the page of
+// a code that of a message leads to them.
 func (d *document) writeOthers() {
 	class := "switch"
-	if d.view.State == Hidden {
+	switch {
+	case d.view.State == Hidden:
 		class = "button switch"
+	case d.view.AsksCode:
+		return
 	}
 	for _, other := range d.view.Others {
 		label := strings.ReplaceAll(d.texts.Switch, "{app}", appNames[other.Method])
@@ -439,7 +465,7 @@ var stateSteps = map[State]string{Ready: "1", Opened: "2", Seen: "2", Confirm: "
 
 // stateMarks are the signs above the other titles. They say nothing that the title does not.
 var stateMarks = map[State]string{
-	Verified: "✓", OtherNumber: "!", Hidden: "!", TextRefused: "!", ContactRefused: "!", Anonymous: "!", NoQuestion: "!",
+	Code: "•••", Verified: "✓", OtherNumber: "!", Hidden: "!", TextRefused: "!", ContactRefused: "!", Anonymous: "!", NoQuestion: "!",
 	Declined: "✕", Canceled: "✕", Expired: "✕", Unavailable: "!",
 }
 

@@ -28,6 +28,7 @@ func fullView(language string, state State) *View {
 		ConfirmLabel: "Confirm", NotMeLabel: "Not me", Accent: "#0b6e4f", OnAccent: "#ffffff",
 		Session: true, FormTargets: []string{"'self'", "https://shop.example"}, Problem: WrongDigits, TriesLeft: 3,
 		Purpose: "Sign in", TimeLeft: 9*time.Minute + 59*time.Second,
+		AsksCode: state == Code,
 	}
 }
 
@@ -73,7 +74,7 @@ func TestRender_everyStateInEveryLanguage(t *testing.T) {
 			g.Expect(page).To(ContainSubstring(`lang="`+language+`"`), "%s %s", language, state)
 			g.Expect(page).NotTo(ContainSubstring(qrPlace))
 			g.Expect(strings.Contains(page, `dir="rtl"`)).To(Equal(language == "ar"), "%s %s", language, state)
-			g.Expect(strings.Contains(page, `http-equiv="refresh"`)).To(Equal(!slices.Contains([]State{Digits, Declined, Canceled, Expired}, state)), "%s %s", language, state)
+			g.Expect(strings.Contains(page, `http-equiv="refresh"`)).To(Equal(!slices.Contains([]State{Digits, Code, Declined, Canceled, Expired}, state)), "%s %s", language, state)
 		}
 	}
 	g.Expect(largest).To(BeNumerically("<=", maxPage))
@@ -89,6 +90,7 @@ func TestTexts_areComplete(t *testing.T) {
 			"openAgain": texts.OpenAgain, "scan": texts.Scan, "scanAlt": texts.ScanAlt, "switch": texts.Switch, "return": texts.Return,
 			"again": texts.Again, "warning": texts.Warning, "digitsLabel": texts.DigitsLabel, "digitsSend": texts.DigitsSend,
 			"notDigits": texts.NotDigits, "wrongDigits": texts.WrongDigits, "notChecked": texts.NotChecked,
+			"codeLabel": texts.CodeLabel, "notCode": texts.NotCode, "noCode": texts.NoCode, "sendText": texts.SendText, "enterCode": texts.EnterCode,
 			"digitsElsewhere": texts.DigitsElsewhere, "digitsBack": texts.DigitsBack, "cancel": texts.Cancel,
 			"stepDigits": texts.StepDigits, "stepDigitsElsewhere": texts.StepDigitsElsewhere, "scanTitle": texts.ScanTitle,
 			"warningChat": texts.WarningChat, "warningDigits": texts.WarningDigits, "lastMinute": texts.LastMinute,
@@ -104,7 +106,9 @@ func TestTexts_areComplete(t *testing.T) {
 		g.Expect(texts.TimeLeft).To(ContainSubstring("{minutes}"), language)
 		g.Expect(texts.Purpose).To(ContainSubstring("{purpose}"), language)
 		g.Expect(texts.WrongNumber).To(ContainSubstring("{name}"), language)
-		for _, text := range []string{texts.DigitsElsewhere, texts.DigitsBack, texts.States[Digits].Text} {
+		for _, text := range []string{
+			texts.DigitsElsewhere, texts.DigitsBack, texts.States[Digits].Text, texts.CodeElsewhere, texts.States[Code].Text,
+		} {
 			g.Expect(text).To(And(ContainSubstring("{app}"), ContainSubstring("*")), "%s: that the digits are secret is emphasized", language)
 		}
 		for _, state := range States() {
@@ -124,7 +128,7 @@ func TestTexts_areComplete(t *testing.T) {
 func TestRender_offersWhatTheStateNeeds(t *testing.T) {
 	for state, want := range map[State]struct{ button, code, back bool }{
 		Ready: {true, true, false}, Opened: {true, true, false}, OtherNumber: {true, true, false},
-		Seen: {true, false, false}, Confirm: {true, false, false}, Digits: {false, false, false},
+		Seen: {true, false, false}, Confirm: {true, false, false}, Digits: {false, false, false}, Code: {false, false, false},
 		Verified: {false, false, true}, Declined: {false, false, true}, Canceled: {false, false, true}, Expired: {false, false, true},
 		TextRefused: {true, true, false}, NoQuestion: {true, true, false}, ContactRefused: {true, false, false}, Anonymous: {true, false, false},
 		Hidden: {false, false, false}, Unavailable: {false, false, false},
@@ -161,6 +165,46 @@ func TestRender_asksForDigits(t *testing.T) {
 	g.Expect(page).To(And(ContainSubstring("in the app or on the website"), ContainSubstring(`http-equiv="refresh" content="5"`)))
 }
 
+// TestRender_asksForTheCode until the request ends, beside what is said of a message; and shows the way without it after its time.
+func TestRender_asksForTheCode(t *testing.T) {
+	g := NewWithT(t)
+	codeView := func(state State) *View {
+		v := fullView("en", state)
+		v.AsksCode, v.TextURL, v.TextDelay = true, "/v/TICKET?method=WHATSAPP", 20*time.Second
+		return v
+	}
+	page := render(t, codeView(Code))
+	g.Expect(page).To(And(
+		ContainSubstring(`<label for="digits">Code with eight digits</label>`), ContainSubstring(`inputmode="numeric" autocomplete="one-time-code"`),
+		ContainSubstring(` pattern="`+codePattern+`"`),
+		ContainSubstring("Enter it here."), Not(ContainSubstring("maxlength")), ContainSubstring("<style>:root{--text-delay:20s}</style>"),
+		ContainSubstring(`<p class="later soon">If no code has come,`), ContainSubstring(`href="/v/TICKET?method=WHATSAPP">Send the text instead</a>`)))
+	fields := map[bool][]State{}
+	for _, state := range States() {
+		v := codeView(state)
+		v.Problem = NotDigits
+		page = render(t, v)
+		field := strings.Contains(page, `<input id="digits"`)
+		fields[field] = append(fields[field], state)
+		g.Expect(strings.Contains(page, "Enter the eight digits of the code.</p>")).To(Equal(field && state != Digits), "%s", state)
+		g.Expect(page).NotTo(Or(ContainSubstring(`id="open"`), ContainSubstring("data:image/png")), "%s: a message has a page of its own", state)
+	}
+	g.Expect(fields[false]).To(ConsistOf(Verified, Declined, Canceled, Expired))
+
+	v := fullView("en", Ready)
+	v.CodeURL = "/v/TICKET"
+	g.Expect(render(t, v)).To(And(ContainSubstring(`href="/v/TICKET">Enter the code instead`), ContainSubstring(`id="open"`), Not(ContainSubstring("<input"))))
+	v = codeView(Code)
+	v.TextDelay = 0
+	page = render(t, v)
+	g.Expect(page).To(And(ContainSubstring("Send the text instead"), Not(ContainSubstring("soon\"")), Not(ContainSubstring("--text-delay:"))), "its time has come")
+	v.TextURL = ""
+	g.Expect(render(t, v)).NotTo(ContainSubstring("Send the text instead"), "the number is proven")
+	v.ReturnURL = ""
+	page = render(t, v)
+	g.Expect(page).To(And(ContainSubstring("in the app or on the website"), Not(ContainSubstring("<input")), ContainSubstring(`http-equiv="refresh"`)))
+}
+
 // TestRender_asksForDigitsWhereTheUserStarted: another browser is named only in one in which the user did not start.
 func TestRender_asksForDigitsWhereTheUserStarted(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -190,7 +234,7 @@ func TestRender_leadsBackFromAWrongNumber(t *testing.T) {
 	g := NewWithT(t)
 	for _, state := range States() {
 		page := render(t, fullView("en", state))
-		g.Expect(strings.Contains(page, form)).To(Equal(slices.Contains([]State{Ready, OtherNumber, Hidden}, state)), "%s", state)
+		g.Expect(strings.Contains(page, form)).To(Equal(slices.Contains([]State{Ready, Code, OtherNumber, Hidden}, state)), "%s", state)
 	}
 	v := fullView("en", Ready)
 	page := render(t, v)
@@ -222,7 +266,7 @@ func TestRender_numbersStepsInOneWay(t *testing.T) {
 		switch state {
 		case Seen, Confirm, ContactRefused:
 			warning = "do nothing more in the chat"
-		case Digits:
+		case Digits, Code:
 			warning = "tell no one the digits"
 		case Verified, Declined, Canceled, Expired:
 			warning = "</div></main>"
@@ -260,6 +304,12 @@ func TestDigitsPattern_takesWhatIsACode(t *testing.T) {
 		NewWithT(t).Expect(valid).To(BeTrue(), code)
 		code = strings.ReplaceAll(code, "\u00a0", " ") // \s of JavaScript has it, and that of RE2 does not
 		NewWithT(t).Expect(pattern.MatchString(code)).To(BeTrue(), code)
+	}
+	code := regexp.MustCompile(`^(?:` + codePattern + `)$`)
+	for text, taken := range map[string]bool{
+		"12345678": true, "1234 5678 ": true, "١٢٣٤-٥٦٧٨": true, "123456": true, "1234567": false, "123456789": false, "1234567x": false,
+	} {
+		NewWithT(t).Expect(code.MatchString(text)).To(Equal(taken), text)
 	}
 	for _, other := range []string{"", "12345", "1234567", "12345x", "123456 7"} {
 		_, valid := verification.ParseSessionCode(other)
@@ -321,7 +371,8 @@ func TestRender_refusesAnUnknownLanguage(t *testing.T) {
 
 func TestContentSecurityPolicy_allowsWhatIsInlineAlone(t *testing.T) {
 	g := NewWithT(t)
-	v := fullView("en", Ready)
+	v := fullView("en", Code)
+	v.TextURL, v.TextDelay = "/v/TICKET?method=WHATSAPP", time.Second
 	policy := ContentSecurityPolicy(v, nil)
 	document, err := html.Parse(strings.NewReader(render(t, v)))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -334,7 +385,7 @@ func TestContentSecurityPolicy_allowsWhatIsInlineAlone(t *testing.T) {
 		g.Expect(policy).To(ContainSubstring(n.Data + "-src 'sha256-"))
 		g.Expect(policy).To(ContainSubstring(hashOf(n.FirstChild.Data)))
 	})
-	g.Expect(inline).To(Equal(3), "style, colours and script")
+	g.Expect(inline).To(Equal(4), "style, colours, the time of a link, and script")
 	g.Expect(policy).NotTo(ContainSubstring("unsafe"))
 	g.Expect(policy).To(ContainSubstring("form-action 'self' https://shop.example; frame-ancestors 'none'"))
 	v.FormTargets = nil
