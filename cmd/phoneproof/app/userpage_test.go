@@ -41,7 +41,7 @@ type userPage struct {
 // openUserPage starts a verification and opens its page.
 func (b *tab) openUserPage(d *devProcess, more map[string]any) *userPage {
 	b.t.Helper()
-	body := map[string]any{"phoneNumber": ada, "returnURL": d.page + "/?order=7"}
+	body := map[string]any{"phoneNumber": ada, "subject": "user-1", "returnURL": d.page + "/?order=7"}
 	maps.Copy(body, more)
 	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", body)
 	p := &userPage{tab: b, dev: d, id: answer["requestId"].(string), url: answer["pageURL"].(string)}
@@ -107,9 +107,12 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 			v.ReturnURL = "https://shop.example/back"
 		}
 		variant := r.URL.Query()
-		v.Session, v.TriesUsedUp = v.State == view.Digits || variant.Has("session"), variant.Has("session")
+		if v.AsksCode = v.State == view.Code || variant.Has("code"); v.AsksCode {
+			v.TextURL = "/v/x?method=WHATSAPP"
+		}
+		v.Session, v.TriesUsedUp = v.State == view.Digits || v.AsksCode || variant.Has("session"), variant.Has("session")
 		v.Problem, v.TriesLeft = view.Problem(variant.Get("problem")), 3
-		if v.State == view.Digits || v.State == view.Canceled {
+		if v.State == view.Digits || v.State == view.Code || v.State == view.Canceled {
 			v.Others = nil
 		}
 		if variant.Has("elsewhere") {
@@ -141,8 +144,12 @@ func TestUserPage_everyStateIsAccessible(t *testing.T) {
 		for _, state := range []view.State{view.Ready, view.Hidden, view.Confirm, view.Unavailable, view.Expired} {
 			p.judgeView(server.URL, language, string(state), "?session")
 		}
+		for _, state := range []view.State{view.OtherNumber, view.Confirm} {
+			p.judgeView(server.URL, language, string(state), "?code")
+		}
 		for _, variant := range []string{"?problem=wrong-digits", "?problem=not-digits", "?problem=not-checked", "?elsewhere"} {
 			p.judgeView(server.URL, language, string(view.Digits), variant)
+			p.judgeView(server.URL, language, string(view.Code), variant)
 		}
 	}
 	for _, language := range view.Languages() {

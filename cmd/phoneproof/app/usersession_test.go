@@ -30,8 +30,8 @@ type sessionSite struct {
 	client string
 }
 
-// startSessionSite starts both.
-func startSessionSite(t *testing.T) *sessionSite {
+// startSessionSite starts both, with pages by a clock.
+func startSessionSite(t *testing.T, now clock.Clock) *sessionSite {
 	t.Helper()
 	s := &sessionSite{WithT: NewWithT(t), t: t}
 	client := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +53,7 @@ func startSessionSite(t *testing.T) *sessionSite {
 	s.store = memory.NewBackend(memory.Options{Clock: clock.RealClock{}}).Open(s.settings.Project)
 	s.service = verification.NewService(codes, s.store)
 	handler, err := page.NewHandler(page.Options{
-		Settings: func() *settings.Settings { return s.settings }, Service: s.service,
+		Clock: now, Settings: func() *settings.Settings { return s.settings }, Service: s.service,
 		Link: func(_ *settings.Settings, _ *verification.Request, code verification.Code) string {
 			return chatLink(code)
 		},
@@ -77,7 +77,7 @@ type sessionUser struct {
 }
 
 // openSessionPage starts a verification at the level Session and opens its page.
-func (b *tab) openSessionPage(s *sessionSite, locale string) *sessionUser {
+func (b *tab) openSessionPage(s *sessionSite, locale string, change ...func(*verification.Initiation)) *sessionUser {
 	b.t.Helper()
 	number, err := phone.FromE164(ada)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -85,6 +85,9 @@ func (b *tab) openSessionPage(s *sessionSite, locale string) *sessionUser {
 		Phone: number, Method: verification.WhatsApp, OtherMethods: []verification.Method{verification.Telegram}, TTL: 10 * time.Minute,
 	}
 	in.Terms.Level, in.ReturnURL, in.Locale = verification.LevelSession, s.client+"/back?order=7", locale
+	for _, edit := range change {
+		edit(&in)
+	}
 	request, err := s.service.Initiate(b.t.Context(), in)
 	s.Expect(err).NotTo(HaveOccurred())
 	u := &sessionUser{site: s, request: request, userPage: &userPage{
@@ -137,7 +140,7 @@ func (u *sessionUser) expectBack() {
 // TestUserSession_returnsOnAPhone by the link in the chat, which opens in the browser that the user came from, and then by the digits.
 func TestUserSession_returnsOnAPhone(t *testing.T) {
 	t.Parallel()
-	s := startSessionSite(t)
+	s := startSessionSite(t, clock.RealClock{})
 	b := openTab(t)
 	b.EmulatePhone()
 	b.HandLinksToApps()
@@ -196,7 +199,7 @@ func (u *sessionUser) enterWrong(digits string) {
 // TestUserSession_worksWithoutAScript, by its reloads, and the page does not load itself while the user types.
 func TestUserSession_worksWithoutAScript(t *testing.T) {
 	t.Parallel()
-	s := startSessionSite(t)
+	s := startSessionSite(t, clock.RealClock{})
 	b := openTab(t)
 	b.DisableScript()
 	u := b.openSessionPage(s, "")
@@ -214,7 +217,7 @@ func TestUserSession_worksWithoutAScript(t *testing.T) {
 // TestUserSession_worksByKeyboardInArabic from right to left, with the digits of either script, which are written from left to right.
 func TestUserSession_worksByKeyboardInArabic(t *testing.T) {
 	t.Parallel()
-	s := startSessionSite(t)
+	s := startSessionSite(t, clock.RealClock{})
 	b := openTab(t)
 	b.HandLinksToApps()
 	u := b.openSessionPage(s, "ar")
