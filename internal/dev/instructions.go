@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -60,30 +61,45 @@ func describeKey(k verifyv1.APIKey) string {
 	return fmt.Sprintf("%s: scopes %s, mode %s", k.Name, strings.Trim(fmt.Sprint(k.EffectiveScopes()), "[]"), mode)
 }
 
-// printTries prints lines for a shell: for each messenger those that verify a number, and those for limits and failures.
+// printTries prints lines for a shell: those that verify a number through each messenger and by a code, and those for limits and failures.
 func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projectFiles) {
 	const sendsJSON = "-H 'Content-Type: application/json'"
-	fmt.Fprint(b, "\nTry it: paste the lines below, which end with VERIFIED for each messenger.\n")
+	fmt.Fprint(b, "\nTry it: paste the lines below, which end with VERIFIED each time.\n")
 	if f.hasPageKey() {
 		fmt.Fprintf(b, "\n  API_KEY=%s\n", f.showSecret(f.keys[0].SecretRef))
 	}
+	onWhatsApp := s.WhatsApp != nil && s.WhatsApp.Simulated
 	for _, m := range []struct {
 		name, link string
-		simulated  bool
+		possible   bool
 		method     verification.Method
 	}{
-		{"WhatsApp", "waLink", s.WhatsApp != nil && s.WhatsApp.Simulated, verification.WhatsApp},
+		{"WhatsApp", "waLink", onWhatsApp, verification.WhatsApp},
 		{"Telegram", "tgLink", s.Telegram != nil && s.Telegram.Simulated, verification.Telegram},
+		{"A code that WhatsApp brings to the number", "", onWhatsApp && f.mayDeliver(s), verification.WhatsApp},
 	} {
-		if !m.simulated || s.Method(m.method) != settings.MethodReady || !f.hasPageKey() || s.Suspended {
+		if !m.possible || s.Method(m.method) != settings.MethodReady || !f.hasPageKey() || s.Suspended {
 			continue
 		}
 		number := chooseUser(s)
 		user := o.page.url() + "/sim/users/" + number
 		body := fmt.Sprintf(`{"phoneNumber": "%s", "method": "%s", "subject": "user-1"}`, number, m.method)
+		if m.link == "" {
+			body = strings.TrimSuffix(body, "}") + `, "deliver": "CODE"}`
+		}
 		extract := func(field string) string { return `$(echo "$begun" | sed 's/.*"` + field + `":"\([^"]*\)".*/\1/')` }
 		fmt.Fprintf(b, "\n%s:\n\n  begun=$(curl -sS %s/api/verify/init -H \"Authorization: Bearer $API_KEY\" %s -d '%s'); echo \"$begun\"\n",
 			m.name, o.api.url(), sendsJSON, body)
+		confirm := func(code string) {
+			fmt.Fprintf(b, "  curl -sS %s/api/verify/confirm -H \"Authorization: Bearer $API_KEY\" %s -d %s\n", o.api.url(), sendsJSON,
+				`"{\"requestId\": \"$id\", \"code\": \"`+code+`\"}"`)
+		}
+		if m.link == "" {
+			fmt.Fprintf(b, "  id=%s\n", extract("requestId"))
+			fmt.Fprintf(b, "  until code=$(curl -sS %s/chats | grep -o '[0-9]\\{8\\} is your verification code'); do sleep 1; done\n", user)
+			confirm(`$(echo "$code" | tail -n 1 | cut -c1-8)`)
+			continue
+		}
 		fmt.Fprintf(b, "  id=%s link=%s\n", extract("requestId"), extract(m.link))
 		fmt.Fprintf(b, "  curl -sS %s/send %s -d \"{\\\"link\\\": \\\"$link\\\"}\"\n", user, sendsJSON)
 		if m.name == "Telegram" {
@@ -93,8 +109,7 @@ func (o *Options) printTries(b *strings.Builder, s *settings.Settings, f *projec
 			fmt.Fprintf(b, "  curl -sS \"%s/api/verify/status?id=$id&wait=20s\" -H \"Authorization: Bearer $API_KEY\"\n", o.api.url())
 		} else { // the digits are in the last message of the chat that was opened last
 			fmt.Fprintf(b, "  until digits=$(curl -sS %s/chats | grep -o ': [0-9]\\{6\\}[^}]*}]}]}$'); do sleep 1; done\n", user)
-			fmt.Fprintf(b, "  curl -sS %s/api/verify/confirm -H \"Authorization: Bearer $API_KEY\" %s -d %s\n", o.api.url(), sendsJSON,
-				`"{\"requestId\": \"$id\", \"code\": \"$(echo "$digits" | cut -c3-8)\"}"`)
+			confirm(`$(echo "$digits" | cut -c3-8)`)
 		}
 	}
 	fmt.Fprintf(b, `
@@ -105,6 +120,19 @@ Reset limits and cool-downs; answer the next init with 429; answer the next call
   curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "status": 503}'
 
 `, o.page.url(), sendsJSON)
+}
+
+// mayDeliver reports whether the first key may have a code sent to the number of chooseUser.
+func (f *projectFiles) mayDeliver(s *settings.Settings) bool {
+	if s.WhatsApp.Codes == nil || !f.hasPageKey() || !slices.Contains(f.keys[0].EffectiveScopes(), verifyv1.ScopeDeliver) {
+		return false
+	}
+	number, err := phone.FromE164(chooseUser(s))
+	if err != nil {
+		return false
+	}
+	region, _, known := phone.RegionOf(number)
+	return known && s.WhatsApp.Codes.Countries[region]
 }
 
 // chooseUser returns the number of a simulated user that the project may verify: any but its own.

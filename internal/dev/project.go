@@ -29,6 +29,7 @@ spec:
   page: {returnURLs: ["%[2]s"]}
   apiKeys:
   - name: backend
+    scopes: [Init, Status, Deliver]
     secretRef: {name: dev, key: api-key}
   webhook:
     url: %[2]s/receiver
@@ -39,11 +40,14 @@ spec:
     hiddenNumbers: SharedContact
     accessTokenSecretRef: {name: dev, key: whatsapp}
     appSecretRef: {name: dev, key: whatsapp}
+    codes: {templateName: sign_in, languages: [en], allowedCountries: [BR, DE, IL, MX], maxPerDay: 400}
   telegram:
     botUsername: adas_bookshop_bot
     botTokenSecretRef: {name: dev, key: telegram}
   rateLimit:
     perPhoneNumber: {requests: 100, period: 1m}
+    perSubject: {requests: 100, period: 1m}
+    perPrefix: {digits: 6, requests: 100, period: 1m}
 `
 
 // projectFiles are the project's file and the folders of its secrets.

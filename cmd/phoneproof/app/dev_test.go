@@ -122,7 +122,9 @@ func (d *devProcess) call(status int, method, url string, body any) map[string]a
 // init starts a verification and returns its id and link.
 func (d *devProcess) init(number, method string) (id, link string) {
 	d.t.Helper()
-	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", map[string]string{"phoneNumber": number, "method": method})
+	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", map[string]string{
+		"phoneNumber": number, "method": method, "subject": "user-1",
+	})
 	link, ok := answer["waLink"].(string)
 	if !ok {
 		link = answer["tgLink"].(string)
@@ -342,7 +344,8 @@ func writePart(t *testing.T, dir string) []string {
 	return []string{"--project-file", filepath.Join(dir, "project.yaml"), "--secrets-dir", filepath.Join(dir, "it's given")}
 }
 
-// TestDev_printsLinesThatVerify for each messenger, by keys that are made up and by one that is given.
+// TestDev_printsLinesThatVerify for each messenger, by keys that are made up and by one that is given; and by a code where the project
+// sends some.
 func TestDev_printsLinesThatVerify(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed, so no line is pasted")
@@ -353,7 +356,9 @@ func TestDev_printsLinesThatVerify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := startDev(t, args...)
 			output := d.pasteLines(printedTries, printedFaults)
-			d.Expect(strings.Count(output, `{"status":"VERIFIED"`)).To(Equal(2), output)
+			verified := map[string]int{"made up": 3, "given": 2, "session": 2}[name]
+			d.Expect(strings.Count(output, `{"status":"VERIFIED"`)).To(Equal(verified), output)
+			d.Expect(strings.Contains(output, `"via":"CODE"`)).To(Equal(verified == 3), output)
 			d.Expect(string(d.out.Contents())).NotTo(Or(ContainSubstring(givenKey), ContainSubstring(":given")))
 		})
 	}
