@@ -46,6 +46,7 @@ type answer struct {
 	Status    string `json:"status"`
 	Hint      string `json:"hint"`
 	Assurance string `json:"assurance"`
+	Via       string `json:"via"`
 	Error     struct {
 		Code string `json:"code"`
 	} `json:"error"`
@@ -65,6 +66,7 @@ func (p *player) playAll() error {
 		{"A number is verified on WhatsApp", p.playWhatsApp},
 		{"A number is verified on Telegram", p.playTelegram},
 		{"Another person's phone sends the text: nothing is verified", p.playOtherPhone},
+		{"A code is sent to a number: for a desktop, a counter or a call centre", p.playCode},
 		{"A link is passed on to the owner of the number, at the level Session", p.playRelay},
 	} {
 		if p.err != nil {
@@ -81,7 +83,7 @@ func (p *player) playAll() error {
 
 func (p *player) playWhatsApp() {
 	p.sayf("The backend of the bookshop asks for a link for Ada's number, %s:", ada)
-	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP", "subject": "user-1"}`)
 	p.sayf("Ada taps it. WhatsApp opens with the text, and Ada sends it:")
 	p.playUser(ada, "send", `{"link": "`+begun.WALink+`"}`)
 	p.sayf("The backend asks what came of it, and waits:")
@@ -91,7 +93,7 @@ func (p *player) playWhatsApp() {
 
 func (p *player) playTelegram() {
 	p.sayf("The same on Telegram, where the link opens the bot of the bookshop:")
-	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "TELEGRAM"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "TELEGRAM", "subject": "user-1"}`)
 	p.playUser(ada, "send", `{"link": "`+begun.TGLink+`"}`)
 	p.awaitEvent(begun, "verification.attention")
 	p.sayf("Telegram shows no bot a number, so the bot asks for the contact. Ada presses its button:")
@@ -102,14 +104,24 @@ func (p *player) playTelegram() {
 
 func (p *player) playOtherPhone() {
 	p.sayf("The text for Ada's number is sent from Mallory's phone, %s:", mallory)
-	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP"}`)
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "method": "WHATSAPP", "subject": "user-2"}`)
 	p.playUser(mallory, "send", `{"link": "`+begun.WALink+`"}`)
 	p.awaitEvent(begun, "verification.attention")
 	p.expectPending(begun, "OTHER_NUMBER")
 }
 
+func (p *player) playCode() {
+	p.sayf("A key with the scope Deliver asks for it. Meta charges for each, so projects say to which countries, and how many a day:")
+	begun := p.beginVerification(`{"phoneNumber": "` + ada + `", "deliver": "CODE", "subject": "user-1"}`)
+	p.sayf("WhatsApp shows Ada a message with a template of the bookshop. Ada reads the code to the bookshop's backend:")
+	confirmed := p.confirmRequest(begun, p.readCode(ada, deliveredLine), "")
+	p.expectValue("status", confirmed.Status, "VERIFIED")
+	p.expectValue("via", confirmed.Via, "CODE")
+	p.awaitEvent(begun, "verification.success")
+}
+
 func (p *player) playRelay() {
-	const request = `{"phoneNumber": "` + luis + `", "assurance": "SESSION", "purpose": "sign-in", ` +
+	const request = `{"phoneNumber": "` + luis + `", "assurance": "SESSION", "purpose": "sign-in", "subject": "user-2", ` +
 		`"browser": "CHROME/WINDOWS", "locale": "en"}`
 	p.sayf("Mallory signs in at the bookshop with the number of Luis, %s:", luis)
 	begun := p.beginVerification(request)
@@ -118,7 +130,7 @@ func (p *player) playRelay() {
 	p.awaitEvent(begun, "verification.attention")
 	p.expectPending(begun, "AWAITING_CONFIRMATION")
 	p.sayf("The digits go to the phone of Luis alone, below who asks, for what, and in which browser:")
-	digits := p.readDigits(luis)
+	digits := p.readCode(luis, digitsLine)
 	p.sayf("Mallory does not have them, and guesses. Five wrong ones end the request:")
 	p.confirmRequest(begun, nextDigits(digits), "wrong_code")
 	p.expectPending(begun, "AWAITING_CONFIRMATION")
@@ -248,35 +260,52 @@ func (p *player) printEvent(e event) {
 	}
 }
 
-var digitsLine = regexp.MustCompile(`(?m)^.*: (\d{6})$`)
+var (
+	digitsLine    = regexp.MustCompile(`(?m)^.*: (\d{6})$`)
+	deliveredLine = regexp.MustCompile(`^(\d{8}) is your verification code`)
+)
 
-// readDigits returns the six digits of the last message to a user, after it has come.
-func (p *player) readDigits(user string) string {
+// readCode returns the code in the message to a user in which a line is found, after it has come.
+func (p *player) readCode(user string, line *regexp.Regexp) string {
 	var (
 		url      = p.simulator + "/sim/users/" + user + "/chats"
 		deadline = time.Now().Add(patience)
 	)
 	for p.err == nil {
+		var shown answer
 		text, err := p.sendRequest(url, "")
-		if err == nil && regexp.MustCompile(`: \d{6}\\n`).Match(text) {
+		if err == nil {
+			err = json.Unmarshal(text, &shown)
+		}
+		if code, _ := shown.findCode(line); code != "" {
 			break
 		}
 		if err != nil || time.Now().After(deadline) {
-			p.failf("expected a message with six digits, got %s (%v)", text, err)
+			p.failf("expected a message with a code, got %s (%v)", text, err)
 		}
 		waitFor(p.ctx, 50*time.Millisecond)
 	}
-	for _, chat := range p.makeCall(url, "", "").Chats {
+	shown := p.makeCall(url, "", "")
+	code, message := shown.findCode(line)
+	if code == "" {
+		p.failf("expected a message with a code, got none")
+		return ""
+	}
+	p.sayf("The message:")
+	p.printf("%s", indent(message))
+	return code
+}
+
+// findCode returns the code of a line, and the message from the business that has it; empty without one.
+func (a *answer) findCode(line *regexp.Regexp) (code, text string) {
+	for _, chat := range a.Chats {
 		for _, message := range chat.Messages {
-			if digits := digitsLine.FindStringSubmatch(message.Text); message.From == "business" && digits != nil {
-				p.sayf("The message:")
-				p.printf("%s", indent(message.Text))
-				return digits[1]
+			if found := line.FindStringSubmatch(message.Text); message.From == "business" && found != nil {
+				return found[1], message.Text
 			}
 		}
 	}
-	p.failf("expected a message with six digits, got none")
-	return ""
+	return "", ""
 }
 
 // waitFor waits for a time, or for the end of the context.
