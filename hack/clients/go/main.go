@@ -20,8 +20,8 @@ import (
 const phone = "+4915112345678"
 
 var (
-	whatsApp = phoneproof.InitRequest{PhoneNumber: phone}
-	telegram = phoneproof.InitRequest{PhoneNumber: phone, Method: new(phoneproof.TELEGRAM)}
+	whatsApp = phoneproof.InitRequest{PhoneNumber: phone, Subject: new("user-1")}
+	telegram = phoneproof.InitRequest{PhoneNumber: phone, Subject: new("user-1"), Method: new(phoneproof.TELEGRAM)}
 )
 
 func main() {
@@ -63,7 +63,7 @@ func runChecks(ctx context.Context, c *phoneproof.ClientWithResponses) error {
 	check("reference and metadata come back", func() error { return checkOwnData(ctx, c) })
 	check("headers of an answer", func() error { return checkHeaders(ctx, c) })
 	check("400 with code and field", func() error {
-		a, err := c.InitVerificationWithResponse(ctx, nil, phoneproof.InitRequest{PhoneNumber: "+49"})
+		a, err := c.InitVerificationWithResponse(ctx, nil, phoneproof.InitRequest{PhoneNumber: "+49", Subject: new("user-1")})
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,8 @@ func expectStatus(ctx context.Context, c *phoneproof.ClientWithResponses, query 
 func checkOwnData(ctx context.Context, c *phoneproof.ClientWithResponses) error {
 	metadata := map[string]string{"cart": "3", "campaign": "spring"}
 	started, err := c.InitVerificationWithResponse(ctx, nil, phoneproof.InitRequest{
-		PhoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", Reference: new("order-7"), Metadata: &metadata, Locale: new("es"),
+		PhoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", Subject: new("user-1"),
+		Reference: new("order-7"), Metadata: &metadata, Locale: new("es"),
 	})
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ export interface Client {
 
 // phone is the number of a user whom the simulator knows from the start.
 const phone = "+4915112345678";
+const subject = "user-1";
 
 const apiKey = environment("API_KEY");
 export const apiURL = environment("API_URL");
@@ -55,7 +56,7 @@ async function simulate(action: string, body: Record<string, string>): Promise<v
 
 // verify starts a verification, acts as its user, and waits until it is VERIFIED.
 async function verify(client: Client, method?: "TELEGRAM"): Promise<void> {
-  const started = await client.init(method ? { phoneNumber: phone, method } : { phoneNumber: phone });
+  const started = await client.init(method ? { phoneNumber: phone, subject, method } : { phoneNumber: phone, subject });
   const link = method ? started.data?.tgLink : started.data?.waLink;
   expect(started.data !== undefined && link !== undefined, started.error ?? started.data);
   const id = started.data.requestId;
@@ -71,7 +72,7 @@ async function verify(client: Client, method?: "TELEGRAM"): Promise<void> {
 async function checkOwnData(client: Client): Promise<void> {
   const metadata = { campaign: "spring", cart: "3" };
   const started = await client.init({
-    phoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", method: null, reference: "order-7", metadata, locale: "es",
+    phoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", subject, method: null, reference: "order-7", metadata, locale: "es",
   });
   expect(started.data !== undefined, started.error);
   const { data, error } = await client.status(started.data.requestId);
@@ -79,7 +80,7 @@ async function checkOwnData(client: Client): Promise<void> {
 }
 
 async function checkHeaders(client: Client): Promise<void> {
-  const { response } = await client.init({ phoneNumber: phone }, "check-1");
+  const { response } = await client.init({ phoneNumber: phone, subject }, "check-1");
   expect(response?.headers.get("X-Request-Id") === "check-1", response?.status);
   for (const name of ["PhoneProof-Simulated", "RateLimit", "RateLimit-Policy"]) {
     expect(response.headers.has(name), `no header ${name}`);
@@ -100,8 +101,8 @@ export async function runChecks(tool: string, connect: (key: string) => Client):
     "init with TELEGRAM, PENDING, send and share, VERIFIED": () => verify(client, "TELEGRAM"),
     "reference and metadata come back": () => checkOwnData(client),
     "headers of an answer": () => checkHeaders(client),
-    "400 with code and field": () => expectFailure(client.init({ phoneNumber: "+49" }), 400, "invalid_phone_number", "phoneNumber"),
-    "401 with code": () => expectFailure(stranger.init({ phoneNumber: phone }), 401, "unknown_api_key"),
+    "400 with code and field": () => expectFailure(client.init({ phoneNumber: "+49", subject }), 400, "invalid_phone_number", "phoneNumber"),
+    "401 with code": () => expectFailure(stranger.init({ phoneNumber: phone, subject }), 401, "unknown_api_key"),
     "404 with code": () => expectFailure(client.status("unknown"), 404, "request_not_found"),
   };
   for (const [name, run] of Object.entries(checks)) {
