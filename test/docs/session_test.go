@@ -396,7 +396,7 @@ func (e *sessionExample) digitsVerify() {
 	codes := own.prove("TELEGRAM")
 	wrong := own.enterDigits(otherDigits(codes.Digits))
 	e.Expect(wrong.status).To(Equal(http.StatusUnprocessableEntity))
-	e.Expect(wrong.body).To(ContainSubstring("<p>These are not the digits from the chat.</p>"))
+	e.Expect(wrong.body).To(ContainSubstring("<p>These digits are wrong.</p>"))
 	stranger.expectSentTo(stranger.enterDigits(codes.Digits), "/me")
 	stranger.expectNotVerified()
 	own.expectNotVerified()

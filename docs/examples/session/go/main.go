@@ -59,7 +59,7 @@ func (s *site) comeBack(w http.ResponseWriter, r *http.Request) {
 	s.redeem(w, r, id, own)
 }
 
-// digits takes the six digits that the visitor read in the chat.
+// digits takes the six digits of the chat, or the eight of a code that was sent to the number.
 func (s *site) digits(w http.ResponseWriter, r *http.Request) {
 	id, own := s.sessionOf(r)
 	if own.request == "" {
@@ -113,7 +113,7 @@ func (s *site) me(w http.ResponseWriter, r *http.Request) {
 
 const forms = `<form method="post" action="/start"><label>Phone number <input name="number" type="tel"></label>
 <button>Verify</button></form>
-<form method="post" action="/digits"><label>Digits from the chat
+<form method="post" action="/digits"><label>Six or eight digits
 <input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>`
 
 func showMessage(w http.ResponseWriter, status int, message string) { showPage(w, status, message, "") }
@@ -145,8 +145,8 @@ var texts = map[string]string{
 	"unknown_country_code": "Begin with the country code, such as +49.",
 	"invalid_phone_number": "This number cannot be verified. Is it complete?",
 	"not_proven":           "Send the message from your phone first.",
-	"invalid_code":         "Enter the six digits from the chat.",
-	"wrong_code":           "These are not the digits from the chat.",
+	"invalid_code":         "Enter the six digits from the chat, or the eight of a code that was sent.",
+	"wrong_code":           "These digits are wrong.",
 	"request_expired":      "This has ended. Begin again.",
 }
 

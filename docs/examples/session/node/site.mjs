@@ -45,8 +45,8 @@ const texts = { // what visitors read, by the reason or the code of an error; it
   unknown_country_code: 'Begin with the country code, such as +49.',
   invalid_phone_number: 'This number cannot be verified. Is it complete?',
   not_proven: 'Send the message from your phone first.',
-  invalid_code: 'Enter the six digits from the chat.',
-  wrong_code: 'These are not the digits from the chat.',
+  invalid_code: 'Enter the six digits from the chat, or the eight of a code that was sent.',
+  wrong_code: 'These digits are wrong.',
   request_expired: 'This has ended. Begin again.',
 }
 const chooseText = ({ error }) => texts[error?.reason] ?? texts[error?.code] ?? 'Try again later.'
@@ -60,7 +60,7 @@ async function call(operation, body) {
 
 const forms = `<form method="post" action="/start"><label>Phone number <input name="number" type="tel"></label>
 <button>Verify</button></form>
-<form method="post" action="/digits"><label>Digits from the chat
+<form method="post" action="/digits"><label>Six or eight digits
 <input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>`
 const escape = (message) => message.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
 
