@@ -264,7 +264,7 @@ const (
 )
 
 // Reasons of CodesReady and CodesLimited. CodesReady also has CredentialsRejected,
-// PlatformUnreachable, PlatformFailing and SecretsNotReady.
+// AccountMismatch and SecretsNotReady.
 const (
 	// ReasonTemplateReady goes with CodesReady=True.
 	ReasonTemplateReady = "TemplateReady"
@@ -292,6 +292,10 @@ const (
 	// ReasonTemplateQualityLow: users block or report the template, and Meta may
 	// pause it. To fix it, have codes sent only to users who ask for them.
 	ReasonTemplateQualityLow = "TemplateQualityLow"
+	// ReasonTemplateUnchecked goes with CodesReady=Unknown: the template cannot be
+	// read; the message says why. Codes are sent all the same. To fix it, set
+	// businessAccountID, or give the access token whatsapp_business_management.
+	ReasonTemplateUnchecked = "TemplateUnchecked"
 	// ReasonCodesHalfUsed goes with CodesLimited=True; the message names the API
 	// key. To fix it, find out who starts the requests, or raise maxPerDay. It goes
 	// by itself when fewer codes are sent.

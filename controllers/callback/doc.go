@@ -4,10 +4,11 @@
 //	the platform --------------> platformState ---+--> decideStep --> register, remove or nothing --.
 //	status: the last callback --> memory ---------'                                                 +--> condition, next check
 //	WhatsApp: the business account --> subscription --> decideSubscription --> subscribe or nothing -'
+//	WhatsApp: the template of codes --> judgeTemplate --> condition CodesReady
 //
 // There is one Controller for each messenger and each term of a lease. It checks when the settings change, a minute after it
 // changed something, several times an hour, and with a growing delay while there is a problem; never before the platform allows
-// it.
+// it. Codes reads the template of a project that has codes sent, several times an hour, too.
 //
 // Invariants:
 //   - A foreign callback is neither replaced nor removed unless the project sets takeOver. Ours are the one for the project's

@@ -60,6 +60,8 @@ type Options struct {
 	Unencrypted func() bool
 	// Activity returns what became of WhatsApp requests since a time of the store clock; nil to report no silence.
 	Activity func(ctx context.Context, since time.Time) (verification.Activity, error)
+	// CodesStarted is that of verification.Counter; nil to report no use of codes.
+	CodesStarted func(ctx context.Context, since time.Time) (map[string]int, error)
 	// StoragePeriod is how often a working store is checked; 30 s if zero.
 	StoragePeriod time.Duration
 	// Tell is called after a status change has been written.
@@ -102,6 +104,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	parts := []func(context.Context) error{c.watchStorage, c.writeUntilDone}
 	if c.Activity != nil {
 		parts = append(parts, c.watchSilence)
+	}
+	if c.CodesStarted != nil {
+		parts = append(parts, c.watchCodes)
 	}
 	for _, part := range parts {
 		group.Go(func() error { return panics.ToError(func() error { return part(ctx) }) })

@@ -14,7 +14,7 @@ import (
 var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
 	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSilent, verifyv1.ConditionSimulated,
-	verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff,
+	verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff, verifyv1.ConditionCodesReady, verifyv1.ConditionCodesLimited,
 }
 
 // observation is the input of judgeConditions.
@@ -68,6 +68,8 @@ func isApplicable(s *settings.Settings, conditionType string) bool {
 	switch conditionType {
 	case verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSilent:
 		return s.WhatsApp != nil
+	case verifyv1.ConditionCodesReady, verifyv1.ConditionCodesLimited:
+		return s.WhatsApp != nil && s.WhatsApp.Codes != nil
 	case verifyv1.ConditionTelegramReady:
 		return s.Telegram != nil
 	case verifyv1.ConditionWebhookHealthy:
@@ -131,6 +133,7 @@ func findTransitions(before, now []metav1.Condition) []metav1.Condition {
 // warnings are the types of the conditions that need attention if they are True.
 var warnings = []string{
 	verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff,
+	verifyv1.ConditionCodesLimited,
 }
 
 // isBad reports whether a condition needs attention.

@@ -84,6 +84,7 @@ type channelOptions struct {
 func newChannelLoops(o channelOptions) []namedLoop {
 	return []namedLoop{
 		{"whatsapp", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
+		{"codes", func(ctx context.Context) error { return callback.NewCodes(o.WhatsApp, o.Graph).Run(ctx) }},
 		{"telegram", func(ctx context.Context) error { return callback.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
 	}
 }

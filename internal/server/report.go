@@ -22,6 +22,7 @@ func (c *cluster) statusOptions(board *projectstatus.Board, storage func(context
 		Activity: func(ctx context.Context, since time.Time) (verification.Activity, error) {
 			return c.store.Activity(ctx, verification.WhatsApp, since)
 		},
+		CodesStarted: c.store.CodesStarted,
 	}
 	if c.database != nil {
 		options.Unencrypted = c.database.Unencrypted

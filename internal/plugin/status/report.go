@@ -105,6 +105,8 @@ var polarities = map[string]polarity{
 	verifyv1.ConditionShared:           {metav1.ConditionFalse, false},
 	verifyv1.ConditionLimitsContradict: {metav1.ConditionFalse, false},
 	verifyv1.ConditionTestEventsOff:    {metav1.ConditionFalse, false},
+	verifyv1.ConditionCodesReady:       {metav1.ConditionTrue, false},
+	verifyv1.ConditionCodesLimited:     {metav1.ConditionFalse, false},
 }
 
 // describeProject returns what the object itself says.

@@ -1,0 +1,65 @@
+package projectstatus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+const (
+	// codesPeriod is how often the store is asked for the codes that were started, less some jitter.
+	codesPeriod = time.Minute
+	// maxNamedKeys is how many API keys a condition names.
+	maxNamedKeys = 10
+)
+
+// watchCodes keeps the condition CodesLimited current until ctx ends. A project that sends no codes costs nothing.
+func (c *Controller) watchCodes(ctx context.Context) error {
+	changes, cancel := c.Projects.Subscribe()
+	defer cancel()
+	return controllers.Run(ctx, controllers.Options{
+		Reconcile: func(ctx context.Context) (time.Duration, error) {
+			s := c.Projects.Current()
+			if !s.Limits.Codes.Limited() {
+				c.Board.Withdraw(verifyv1.ConditionCodesLimited)
+				return 0, nil
+			}
+			c.checkCodes(ctx, s)
+			return controllers.Jitter(codesPeriod), nil
+		},
+		Changes: []<-chan struct{}{changes}, MinGap: codesPeriod, Log: c.Log,
+	})
+}
+
+// checkCodes compares what each API key started with its share. What the store does not answer, StorageReady reports.
+func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
+	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
+	defer cancel()
+	share := s.Limits.Codes.PerDay
+	started, err := c.CodesStarted(ctx, c.StoreClock.Now().Add(-share.Period))
+	if err != nil {
+		c.Log.V(1).Info("count codes failed, will retry", "error", err.Error())
+		return
+	}
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool { return 2*started[key] < share.Requests })
+	if len(keys) == 0 {
+		c.Board.Withdraw(verifyv1.ConditionCodesLimited)
+		return
+	}
+	names := strings.Join(keys[:min(len(keys), maxNamedKeys)], ", ")
+	if len(keys) > maxNamedKeys {
+		names += " and others"
+	}
+	condition := conditionTrue(verifyv1.ConditionCodesLimited, verifyv1.ReasonCodesHalfUsed, fmt.Sprintf(
+		"half or more of the share of spec.whatsapp.codes.maxPerDay was used within 24h by the API keys: %s; at its end init answers 429 "+
+			"codes_limited for codes, and links go on; find out who starts the requests, or raise maxPerDay", names))
+	condition.ObservedGeneration = s.Generation
+	c.Board.Set(condition)
+}
