@@ -220,6 +220,8 @@ type fakeMeta struct {
 	numbers map[string][]string
 	// token is the answer to debug_token; empty for a refusal.
 	token string
+	// templates is the answer to message_templates; empty for a refusal.
+	templates string
 	// refuses is the status of all other answers, if it is not zero.
 	refuses int
 	calls   []string
@@ -237,7 +239,7 @@ func (f *fakeMeta) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.refuses != 0:
 		w.WriteHeader(f.refuses)
-		answer(object{"error": object{"code": map[int]int{http.StatusForbidden: 200, http.StatusInternalServerError: 2}[f.refuses]}})
+		answer(object{"error": object{"code": map[int]int{http.StatusUnauthorized: 190, http.StatusForbidden: 200, http.StatusInternalServerError: 2}[f.refuses]}})
 	case node == "debug_token" && f.token != "":
 		f.Expect(r.URL.Query().Get("input_token")).To(Equal(accessToken))
 		_, _ = w.Write([]byte(f.token))
@@ -250,6 +252,9 @@ func (f *fakeMeta) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			data = append(data, object{"whatsapp_business_api_data": object{"id": app, "name": "canary"}})
 		}
 		answer(object{"data": data})
+	case edge == "message_templates" && f.templates != "":
+		f.Expect(r.URL.Query().Get("name")).To(Equal("phoneproof_code"))
+		_, _ = w.Write([]byte(f.templates))
 	case edge == "phone_numbers" && f.numbers[node] != nil:
 		var data []object
 		for _, number := range f.numbers[node] {

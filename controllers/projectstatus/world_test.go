@@ -67,14 +67,17 @@ type fakeServer struct {
 	expired []time.Time
 	heard   []time.Time
 	// kept is how long the store shows either; zero is for ever.
-	kept     time.Duration
-	unknown  error
-	asked    int
-	events   []string
-	board    *Board
-	stop     context.CancelFunc
-	ended    chan error
-	follower atomic.Int64
+	kept    time.Duration
+	unknown error
+	asked   int
+	// codes are when each API key started requests with a code; codesAsked counts the questions.
+	codes      map[string][]time.Time
+	codesAsked int
+	events     []string
+	board      *Board
+	stop       context.CancelFunc
+	ended      chan error
+	follower   atomic.Int64
 }
 
 // inBubble runs a test with a fake clock.
@@ -99,7 +102,7 @@ func (w *fakeServer) begin() {
 			orderSteps()
 			return w.storage
 		},
-		Activity: w.readActivity,
+		Activity: w.readActivity, CodesStarted: w.countCodes,
 		Tell: func(_ *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
 			w.events = append(w.events, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
 		},
@@ -126,6 +129,20 @@ func (w *fakeServer) readActivity(_ context.Context, since time.Time) (a verific
 		}
 	}
 	return a, w.unknown
+}
+
+func (w *fakeServer) countCodes(_ context.Context, since time.Time) (map[string]int, error) {
+	orderSteps()
+	w.codesAsked++
+	started := map[string]int{}
+	for key, times := range w.codes {
+		for _, at := range times {
+			if at.After(since) {
+				started[key]++
+			}
+		}
+	}
+	return started, w.unknown
 }
 
 // end ends the term, if one is running.

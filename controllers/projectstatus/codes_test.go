@@ -1,0 +1,91 @@
+package projectstatus
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func (w *fakeServer) codesCondition() *metav1.Condition {
+	return meta.FindStatusCondition(w.stored.Status.Conditions, verifyv1.ConditionCodesLimited)
+}
+
+func (w *fakeServer) startCodes(key string, codes int) {
+	if w.codes == nil {
+		w.codes = map[string][]time.Time{}
+	}
+	for range codes {
+		w.codes[key] = append(w.codes[key], time.Now())
+	}
+}
+
+// withCodes has each API key start that many codes in 24 h.
+func withCodes(s *settings.Settings, share int) {
+	s.WhatsApp = &settings.WhatsApp{Codes: &settings.Codes{}}
+	s.Limits.Codes.PerDay = verification.Rate{Requests: share, Period: 24 * time.Hour}
+}
+
+func TestCodesLimited_atHalf(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withCodes(w.current, 7)
+		w.begin()
+		w.startCodes("shop", 3)
+		w.startCodes("kiosk", 3)
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition()).To(BeNil(), "each key has a share of its own")
+
+		pass(10 * time.Hour)
+		w.startCodes("shop", 1)
+		pass(2 * time.Minute)
+		w.Expect(*w.codesCondition()).To(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", verifyv1.ReasonCodesHalfUsed), HaveField("ObservedGeneration", BeEquivalentTo(7)),
+			HaveField("Message", And(ContainSubstring("API keys: shop; "), ContainSubstring("maxPerDay"))),
+		))
+		w.Expect(w.events).To(Equal([]string{"CodesLimited CodesHalfUsed bad"}))
+
+		w.unknown = errors.New("away")
+		pass(20 * time.Hour)
+		w.Expect(w.codesCondition()).NotTo(BeNil(), "a store that does not answer changes nothing")
+		w.unknown = nil
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition()).To(BeNil(), "three of them are of another day")
+	})
+}
+
+func TestCodesLimited_namesFewKeys(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withCodes(w.current, 1)
+		for _, key := range []string{"l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"} {
+			w.startCodes(key, 1)
+		}
+		w.begin()
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition().Message).To(ContainSubstring("API keys: a, b, c, d, e, f, g, h, i, j and others; "))
+	})
+}
+
+// TestCodesLimited_withoutCodes asks the store nothing.
+func TestCodesLimited_withoutCodes(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withCodes(w.current, 1)
+		w.startCodes("shop", 1)
+		w.begin()
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition()).NotTo(BeNil())
+		w.current = simpleSettings()
+		w.changes.Notify("")
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition()).To(BeNil())
+		asked := w.codesAsked
+		pass(time.Hour)
+		w.Expect(w.codesAsked).To(Equal(asked))
+	})
+}
