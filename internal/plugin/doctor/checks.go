@@ -9,5 +9,5 @@ func installationChecks() []check { return append(clockChecks()[:1], operatorChe
 // conditions say.
 func allChecks() []check {
 	return slices.Concat(addressChecks(), clockChecks(), secretChecks(), operatorChecks(), podChecks(), policyChecks(),
-		platformChecks(), conditionChecks())
+		platformChecks(), codeChecks(), conditionChecks())
 }

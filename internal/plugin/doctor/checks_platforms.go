@@ -31,12 +31,12 @@ func platformChecks() []check {
 		{
 			name: "AccessTokenRejected", problem: "Meta refuses the access token: it has expired, was revoked, or lacks a permission",
 			remedy: "make one of a system user with whatsapp_business_messaging and whatsapp_business_management, and put it into the Secret of `spec.whatsapp.accessTokenSecretRef`",
-			find:   onReasons(whatsAppReady, verifyv1.ReasonCredentialsRejected),
+			find:   onWhatsApp(verifyv1.ReasonCredentialsRejected),
 		},
 		{
 			name: "NumberOfOtherAccount", problem: "`spec.whatsapp` names a number of another account than the access token's",
 			remedy: "compare `spec.whatsapp.phoneNumberID`, `phoneNumber` and `businessAccountID` with the WhatsApp Manager, and correct one",
-			find:   onReasons(whatsAppReady, verifyv1.ReasonAccountMismatch),
+			find:   onWhatsApp(verifyv1.ReasonAccountMismatch),
 		},
 		{
 			name: "BotTokenRejected", problem: "Telegram refuses the bot's token",

@@ -83,6 +83,7 @@ func isGood(r documentedReason) bool {
 		warning := conditionType == verifyv1.ConditionStalled || conditionType == verifyv1.ConditionSilent ||
 			conditionType == verifyv1.ConditionShared || conditionType == verifyv1.ConditionSimulated ||
 			conditionType == verifyv1.ConditionLimitsContradict || conditionType == verifyv1.ConditionTestEventsOff ||
+			conditionType == verifyv1.ConditionCodesLimited ||
 			conditionType == verifyv1.ConditionReconciling
 		if status != metav1.ConditionTrue || warning {
 			return false

@@ -123,7 +123,7 @@ type Answer struct {
 
 // AskedFacts are what the platforms answered.
 type AskedFacts struct {
-	// Conditions are WhatsAppReady and TelegramReady by the platforms' state of now.
+	// Conditions are WhatsAppReady, CodesReady and TelegramReady by the platforms' state of now.
 	Conditions []metav1.Condition
 	// OtherAppSecret is set if Meta reports that the app secret is another app's.
 	OtherAppSecret bool

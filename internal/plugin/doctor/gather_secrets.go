@@ -78,6 +78,9 @@ func (e *Examiner) askPlatforms(ctx context.Context, p *verifyv1.VerificationPro
 	if c := callback.ExamineWhatsApp(ctx, graph, s, &p.Status); c.Type != "" {
 		asked.Conditions = append(asked.Conditions, c)
 	}
+	if c := callback.ExamineCodes(ctx, graph, s); c.Type != "" {
+		asked.Conditions = append(asked.Conditions, c)
+	}
 	if c := callback.ExamineTelegram(ctx, bots, s, &p.Status); c.Type != "" {
 		asked.Conditions = append(asked.Conditions, c)
 	}
