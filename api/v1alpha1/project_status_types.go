@@ -9,8 +9,8 @@ import (
 type VerificationProjectStatus struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict, TestEventsOff. "kubectl wait
-	// --for=condition=Ready" works.
+	// WebhookHealthy, Silent, Simulated, Shared, LimitsContradict, TestEventsOff,
+	// CodesReady, CodesLimited. "kubectl wait --for=condition=Ready" works.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
