@@ -16,7 +16,7 @@ func codeChecks() []check {
 	return []check{
 		{
 			name: "TemplateMissing", problem: "the WhatsApp Business account has no template of the name in `spec.whatsapp.codes`, so no code is sent",
-			remedy: "create it as docs/channels.md, \"Codes\", shows, or correct `spec.whatsapp.codes.templateName`",
+			remedy: "create it as docs/channels.md, \"Codes through WhatsApp\", shows, or correct `spec.whatsapp.codes.templateName`",
 			find:   onReasons(codesReady, verifyv1.ReasonTemplateMissing),
 		},
 		{
@@ -31,7 +31,7 @@ func codeChecks() []check {
 		},
 		{
 			name: "TemplateUnfit", problem: "the template of codes is not of category AUTHENTICATION, or its button does not copy the code",
-			remedy: "neither can be changed: create another template as docs/channels.md, \"Codes\", shows, and name it in `spec.whatsapp.codes.templateName`",
+			remedy: "neither can be changed: create another template as docs/channels.md, \"Codes through WhatsApp\", shows, and name it in `spec.whatsapp.codes.templateName`",
 			find:   onReasons(codesReady, verifyv1.ReasonTemplateWrongCategory, verifyv1.ReasonTemplateWithoutButton),
 		},
 		{
