@@ -98,6 +98,22 @@ var alertCases = map[string][]alertCase{
 		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 1), billedSeries("service", 4), billedSeries("utility", 2)}},
 		{"for replies to strangers alone", true, []string{startedBy("WHATSAPP", 0), billedSeries("service", 2)}},
 	},
+	"PhoneProofCodesNotReady": {
+		{"not for a template that can be sent", false, []string{condition("CodesReady", "True", "TemplateReady")}},
+		{"not for one that cannot be read", false, []string{condition("CodesReady", "Unknown", "TemplateUnchecked")}},
+		{"when it is paused", true, []string{condition("CodesReady", "False", "TemplateNotApproved")}},
+	},
+	"PhoneProofCodesLimited": {
+		{"not for a project whose template is ready", false, []string{condition("CodesReady", "True", "TemplateReady")}},
+		{"when half of a share is used", true, []string{condition("CodesLimited", "True", "CodesHalfUsed")}},
+	},
+	"PhoneProofCodesUnredeemed": {
+		{"not for a few codes", false, []string{codesOnce("total", "DE", 15), codesOnce("redeemed_total", "DE", 0)}},
+		{"not for codes that were not sent", false, []string{codesOnce("total", "DE", 90, "not_sent"), codesOnce("redeemed_total", "DE", 0)}},
+		{"not for one in four", false, []string{codesOnce("total", "DE", 90), codesOnce("redeemed_total", "DE", 20), codesOnce("redeemed_total", "AT", 5)}},
+		{"for one in six, of all countries", true, []string{codesOnce("total", "DE", 45), codesOnce("total", "LV", 45), codesOnce("redeemed_total", "DE", 15)}},
+		{"when none was ever entered", true, []string{codesOnce("total", "DE", 90)}},
+	},
 	"PhoneProofDeclines": {
 		{"not for a handful", false, []string{sessionSteps("proven", 1), declinedOnce(5)}},
 		{"not for 4 % of many", false, []string{sessionSteps("proven", 5), sessionSteps("proven", 5, "b"), declinedOnce(24)}},
@@ -207,6 +223,14 @@ func sessionSteps(step string, perMinute int, pod ...string) string {
 		labels = strings.Replace(server, `pod="a"`, fmt.Sprintf("pod=%q", pod[0]), 1)
 	}
 	return fmt.Sprintf(`phoneproof_session_proofs_total{%s, step=%q} 0+%dx60`, labels, step, perMinute)
+}
+
+// codesOnce returns the series of a number of codes that were sent, or had another outcome, or were redeemed within the last minutes.
+func codesOnce(metric, country string, number int, outcome ...string) string {
+	if metric == "total" {
+		country += `", outcome="` + append(outcome, "sent")[0]
+	}
+	return fmt.Sprintf(`phoneproof_codes_%s{%s, country="%s"} 0x50 %dx9`, metric, server, country, number)
 }
 
 // declinedOnce returns the series of a number of requests that were declined within the last minutes.
