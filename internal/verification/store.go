@@ -85,12 +85,15 @@ type Counter interface {
 	Activity(ctx context.Context, m Method, since time.Time) (Activity, error)
 
 	// CodesStarted returns how many requests with DeliverCode each API key of mode Live started since a time of the store clock, as far
-	// as this replica knows. A store may stop at MostCounted in all.
+	// as this replica knows. A store may stop at MostCodesCounted in all.
 	CodesStarted(ctx context.Context, since time.Time) (map[string]int, error)
 }
 
 // MostCounted is where a store may stop counting the requests of one state.
 const MostCounted = 10_000
+
+// MostCodesCounted is half of the most codes that a project may send in a day, which is what CodesLimited is found by.
+const MostCodesCounted = 500_000
 
 // Stored counts stored requests by what they wait for.
 type Stored struct {

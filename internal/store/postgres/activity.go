@@ -90,7 +90,7 @@ func (s *Store) CodesStarted(ctx context.Context, since time.Time) (map[string]i
 	started := make(map[string]int)
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		clear(started)
-		rows, _ := c.Query(ctx, sqlCodes, s.options.Project, since, verification.MostCounted) // rows holds the error, too
+		rows, _ := c.Query(ctx, sqlCodes, s.options.Project, since, verification.MostCodesCounted) // rows holds the error, too
 		var (
 			key   string
 			codes int
