@@ -113,7 +113,7 @@ func codesCondition(s *settings.Settings, v verdict) metav1.Condition {
 	}
 }
 
-// examineCodes reads the template and judges it. If Meta does not answer, and so may answer later, it returns the error and a verdict on it.
+// examineCodes reads the template and judges it. If Meta does not answer, and so may answer later, it also returns the error.
 func (m *graph) examineCodes(ctx context.Context, s *settings.Settings) (verdict, error) {
 	if !s.WhatsApp.AccessToken.Usable() || !s.WhatsApp.AppSecret.Usable() { // the digits are made with the app secret
 		return falseVerdict(verifyv1.ReasonSecretsNotReady, "the secrets of the WhatsApp account cannot be read; see SecretsReady"), nil

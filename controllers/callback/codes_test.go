@@ -131,7 +131,7 @@ func TestCodes_keepWhatIsKnown(t *testing.T) {
 	f.Expect(last().Reason).To(Equal(verifyv1.ReasonTemplateUnchecked))
 }
 
-// TestCodes_ofNone calls nobody, and a read that the end of the term interrupts says nothing.
+// TestCodes_ofNone makes no call, and a read that the end of the term interrupts says nothing.
 func TestCodes_ofNone(t *testing.T) {
 	f, c, s, set := newCodesWatch(t)
 	ctx, cancel := context.WithCancel(t.Context())
