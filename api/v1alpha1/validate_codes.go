@@ -62,7 +62,7 @@ func (s *VerificationProjectSpec) validateCodes(path *field.Path) field.ErrorLis
 	}
 	if s.EffectiveTTL() > maxCodeTTL {
 		refuse(path.Child("request", "ttl"), s.Request.TTL, "request.ttl must be at most 15m with whatsapp.codes: "+
-			"whoever finds an older code must not be able to enter it; shorten it")
+			"an older code must not be of use to those who find it; shorten it")
 	}
 	if s.RateLimit.PerPrefix == nil || s.RateLimit.PerSubject == nil {
 		refuse(path.Child("rateLimit"), field.OmitValueType{}, "whatsapp.codes needs rateLimit.perPrefix and rateLimit.perSubject: each code costs money; "+
