@@ -71,7 +71,7 @@ func TestHeardAt_codeIsNotHeard(t *testing.T) {
 	}
 }
 
-// TestActivity_codeThatExpires: nobody had to send a message, so it is no silence. A message that came is heard.
+// TestActivity_codeThatExpires: no message was asked for, so it is no silence. A message that came is heard.
 func TestActivity_codeThatExpires(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	r := Request{Method: WhatsApp, Phase: Expired, ExpiresAt: at, Terms: Terms{Deliver: DeliverCode}}

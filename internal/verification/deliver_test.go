@@ -194,7 +194,7 @@ func TestDelivered_overwritesAnEarlierProof(t *testing.T) {
 	}
 }
 
-// TestDelivered_chatDigitsBeforeProof: nobody has them yet, so they are not compared, and cost no try.
+// TestDelivered_chatDigitsBeforeProof: they were not given yet, so they are not compared, and cost no try.
 func TestDelivered_chatDigitsBeforeProof(t *testing.T) {
 	w := newWorld(t)
 	made, _ := w.startCode()

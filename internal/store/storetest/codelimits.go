@@ -150,7 +150,7 @@ func codesDeclined(ctx context.Context, t *trial) {
 	t.createDeclined(ctx, a, testNumberAtOnce)
 	test := t.newCodeFor("key", testNumberAtOnce)
 	test.Test = true
-	t.expectAdmitted(ctx, b, test, verification.Limits{}) // nobody gets a code
+	t.expectAdmitted(ctx, b, test, verification.Limits{}) // no code is sent
 }
 
 func codesRaced(ctx context.Context, t *trial) {
