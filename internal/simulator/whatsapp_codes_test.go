@@ -142,7 +142,7 @@ func TestCode_rulesOfFailedStatuses(t *testing.T) {
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/users/1/chats", "")["chats"]).To(BeEmpty(), "no code has reached Ada")
 	w.sendMessage(http.StatusOK, codeBody("4915100000000", "code", "en"))
 	w.Eventually(c.postedValues).WithTimeout(patience).Should(HaveLen(2))
-	w.Expect(c.statusesByName()["failed"].Errors).To(ConsistOf(HaveField("Code", 131026)), "nobody has the number; Ada's status is not due yet")
+	w.Expect(c.statusesByName()["failed"].Errors).To(ConsistOf(HaveField("Code", 131026)), "no user has the number; Ada's status is not due yet")
 	now.Step(2 * time.Second)
 	w.Eventually(c.postedValues).WithTimeout(patience).Should(HaveLen(3))
 	w.Expect(c.statusesByName()["failed"].Errors).To(ConsistOf(HaveField("Code", 131049)))
