@@ -38,7 +38,8 @@ var rules = map[string][]rule{
 	"docs/channels.md": {
 		{"text", "Ada's Books asks", sessionMessage},
 		{"sh", "# the hex HMAC-SHA256", verifyTokenBlock},
-		{"yaml", "spec:", projectFragment("")},
+		{"yaml", "spec:\n  texts:", projectFragment("")},
+		{"yaml", "spec:\n  apiKeys:", projectFragment("")},
 	},
 	"docs/webhooks.md": {
 		{"js", "// isAuthentic", inExample(receiverFolder + "node/receiver.mjs")},
