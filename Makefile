@@ -218,6 +218,7 @@ DURATION ?= 3m
 REQUESTS ?= 0
 RATE ?= 15
 KILLS ?= 20
+CODEKILLS ?= 200
 STORE ?= postgresql,kubernetes
 SEED ?= 0
 # A standby of the database, synchronous or asynchronous, and how often it is promoted.
@@ -225,9 +226,9 @@ STANDBY ?=
 FAILOVERS ?= 20
 
 .PHONY: chaos
-chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, STORE, SEED, STANDBY, FAILOVERS).
-	$(CLOCK) chaos go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED) \
-		-standby=$(STANDBY) -failovers=$(FAILOVERS)
+chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, CODEKILLS, STORE, SEED, STANDBY, FAILOVERS).
+	$(CLOCK) chaos go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -codekills=$(CODEKILLS) -store=$(STORE) \
+		-seed=$(SEED) -standby=$(STANDBY) -failovers=$(FAILOVERS)
 
 # Mutants: a regular expression of their names.
 ONLY ?=

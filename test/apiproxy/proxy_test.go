@@ -101,6 +101,7 @@ func TestProxy(t *testing.T) {
 	t.Run("lagsBehind", w.testLagsBehind)
 	t.Run("repeatsOldStates", w.testRepeatsOldStates)
 	t.Run("repeatsWhatIsKnown", w.testRepeatsWhatIsKnown)
+	t.Run("stopsOneMarkedWrite", w.testStopsOneMarkedWrite)
 	t.Run("notesWhatIsNotAnswered", w.testNotesWhatIsNotAnswered)
 }
 
@@ -155,4 +156,24 @@ func (w *fixture) testNotesWhatIsNotAnswered(t *testing.T) {
 	g.Expect(call.Client).NotTo(BeEmpty())
 	g.Expect(call.From).To(BeTemporally(">", began))
 	g.Expect(call.Until.Sub(call.From)).To(BeNumerically(">=", apiproxy.MinUnanswered))
+}
+
+// testStopsOneMarkedWrite holds a write back, or its answer.
+func (w *fixture) testStopsOneMarkedWrite(t *testing.T) {
+	for name, after := range map[string]bool{"held-before": false, "held-after": true} {
+		var held error
+		w.proxy.StopWrite(&apiproxy.Stop{Method: "POST", Marks: [][]byte{[]byte(name)}, After: after, Do: func(client string) {
+			w.Expect(client).To(HavePrefix("127.0.0.1:"))
+			_, held = w.direct.Get(t.Context(), name, metav1.GetOptions{})
+		}})
+		_, err := w.leases.Create(t.Context(), newLease("other"), metav1.CreateOptions{})
+		w.Expect(err).NotTo(HaveOccurred(), "another is not held")
+		w.Expect(w.direct.Delete(t.Context(), "other", metav1.DeleteOptions{})).To(Succeed())
+		_, err = w.leases.Create(t.Context(), newLease(name), metav1.CreateOptions{})
+		w.Expect(err).To(HaveOccurred())
+		w.Expect(apierrors.IsNotFound(held)).To(Equal(!after), "while it is held")
+		_, err = w.leases.Create(t.Context(), newLease(name), metav1.CreateOptions{})
+		w.Expect(apierrors.IsAlreadyExists(err)).To(Equal(after), "it stops one")
+	}
+	w.proxy.StopWrite(nil)
 }

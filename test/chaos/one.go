@@ -32,7 +32,7 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 	err := t.runLoad(ctx)
 	out.turn.Unlock()
 	if err == nil {
-		err = errors.Join(t.awaitQuiet(ctx), t.load.UseRevokedKeyAgain(ctx), t.saveUnanswered(), t.witness.Conclude(ctx, t.dir))
+		err = errors.Join(t.awaitQuiet(ctx), t.load.UseRevokedKeyAgain(ctx), t.load.QueryCodes(ctx), t.saveUnanswered(), t.witness.Conclude(ctx, t.dir))
 	}
 	if err = errors.Join(err, t.stopAll()); err != nil {
 		out.add(tally{failed: 1}, "")
@@ -76,9 +76,9 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 // makeArguments returns the amount of load as an argument for make.
 func (t *trial) makeArguments() string {
 	if t.requests > 0 {
-		return fmt.Sprintf("REQUESTS=%d", t.requests)
+		return fmt.Sprintf("CODEKILLS=%d REQUESTS=%d", t.codeKills, t.requests)
 	}
-	return fmt.Sprintf("DURATION=%s", t.duration)
+	return fmt.Sprintf("CODEKILLS=%d DURATION=%s", t.codeKills, t.duration)
 }
 
 // runLoad runs the load under faults until both have ended and the replicas are ready.
@@ -87,6 +87,9 @@ func (t *trial) runLoad(ctx context.Context) error {
 		return err
 	}
 	if err := t.startReplicas(ctx); err != nil {
+		return err
+	}
+	if err := t.killOnTheWay(ctx); err != nil {
 		return err
 	}
 	faults := schedule.Draw(t.scheduleOptions())
@@ -205,6 +208,7 @@ func (t *trial) loadEvidence() (*judge.Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.CodeKills = len(schedule.CodeKills(t.codeKills, t.store == system.Kubernetes))
 	e.End, e.Kubernetes = t.ended, t.store == system.Kubernetes
 	e.Times = judge.Times{Attempt: webhookTimeout, Record: request.RecordTimeout, Fresh: request.ClaimFresh}
 	return e, nil

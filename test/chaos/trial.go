@@ -61,6 +61,7 @@ type trial struct {
 	ended    time.Time
 
 	revocable string // an API key
+	codeKey   string // another, which asks for codes
 
 	mu      sync.Mutex
 	keys    [2]string // by file
@@ -80,6 +81,9 @@ func (t *trial) startSystem(ctx context.Context) error {
 		return err
 	}
 	t.closers = append(t.closers, t.platform.Close)
+	if err := t.routePlatform(ctx); err != nil {
+		return err
+	}
 	deliveries, err := t.createLedger(ledger.SinkFile)
 	if err != nil {
 		return err
@@ -132,6 +136,9 @@ func (t *trial) editProject(p *verifyv1.VerificationProject) {
 	p.Spec.APIKeys = append(p.Spec.APIKeys,
 		verifyv1.APIKey{Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: secret, Key: secondKey}},
 		verifyv1.APIKey{Name: "third", SecretRef: verifyv1.SecretKeyRef{Name: secret, Key: thirdKey}})
+	if t.codeKills > 0 {
+		addCodes(p, t.store)
+	}
 }
 
 // distributeSecrets creates the API keys and gives the receiver the webhook's secret.
@@ -147,7 +154,7 @@ func (t *trial) distributeSecrets() error {
 	}
 	t.keys, t.revocable = [2]string{p.Key, second}, third
 	t.sink.Trust(p.WebhookSecret)
-	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third))
+	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third), t.distributeCodeKey())
 }
 
 // revokeKey revokes the third key and returns it.
@@ -203,6 +210,9 @@ func (t *trial) startReplicas(ctx context.Context) error {
 		if *to, err = t.createLedger(name); err != nil {
 			return err
 		}
+	}
+	if err = t.addCodeOptions(&o); err != nil {
+		return err
 	}
 	o.Closing = func() bool { return t.loadProgress() > closing }
 	t.load = load.New(o)

@@ -20,7 +20,8 @@ const (
 type conn struct {
 	*tcpline.Pair
 
-	proxy *Proxy
+	proxy  *Proxy
+	marked *Stop // of the open transaction
 
 	mu      sync.Mutex
 	session session
@@ -78,13 +79,18 @@ func (c *conn) forwardRequests(from *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
+		c.noteMark(m)
 		operation := c.committedOperation(m)
+		stop := c.takeStop(m, operation)
 		if operation != "" {
+			if cut, err := c.stopBefore(stop, to); cut || err != nil {
+				return err
+			}
 			if cut, err := c.cutBefore(operation, to); cut || err != nil {
 				return err
 			}
 		}
-		if err := c.recordSent(m, operation); err != nil {
+		if err := c.recordSent(m, operation, stop); err != nil {
 			return err
 		}
 		if _, err := to.Write(m.raw); err != nil {
@@ -121,8 +127,8 @@ func (c *conn) committedOperation(m message) string {
 }
 
 // recordSent records a message before it is sent, with the orders that concern it if it is a commit.
-func (c *conn) recordSent(m message, operation string) error {
-	a := awaited{kind: m.kind, operation: operation}
+func (c *conn) recordSent(m message, operation string, stop *Stop) error {
+	a := awaited{kind: m.kind, operation: operation, stopping: stop}
 	if operation != "" {
 		a.losing, a.noting = c.proxy.chooseLoss(operation), c.proxy.chooseNote()
 	}
@@ -209,8 +215,9 @@ func (c *conn) applyOrders(r result, m message) (lost bool) {
 		}
 		r.noting.open.Done()
 	}
+	lost = c.stopAfter(r)
 	if r.losing == nil {
-		return false
+		return lost
 	}
 	defer r.losing.open.Done()
 	if r.outcome != committed {

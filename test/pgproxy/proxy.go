@@ -10,6 +10,7 @@ package pgproxy
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/phoneproof/phoneproof/test/tcpline"
 )
@@ -22,6 +23,8 @@ type Proxy struct {
 	line     *tcpline.Line
 	classify func(statement string) string
 	identify func(address string) string
+
+	stop atomic.Pointer[Stop]
 
 	mu sync.Mutex
 	// The orders in force for commits; nil if there is none.

@@ -29,6 +29,8 @@ type awaited struct {
 	operation string
 	// losing and noting are the orders that concern the commit; nil if there are none.
 	losing, noting *order
+	// stopping is the order to stop after the commit; nil if there is none.
+	stopping *Stop
 }
 
 // outcome is the result of an awaited message.

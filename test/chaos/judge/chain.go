@@ -33,6 +33,12 @@ func (e *Evidence) evidenceLines(id string, around time.Time) []string {
 			lines = append(lines, line{f.At, ledger.ConfirmFile, f})
 		}
 	}
+	for _, c := range e.codes[id] {
+		lines = append(lines, line{c.At, ledger.CodeFile, c})
+	}
+	for _, t := range e.triesOf(id) {
+		lines = append(lines, line{t.At, ledger.TryFile, t})
+	}
 	for _, s := range e.Statuses {
 		if s.ID == id {
 			lines = append(lines, line{s.At, ledger.StatusFile, s})

@@ -42,6 +42,13 @@ func (e *Evidence) claimsOf() map[string]claim {
 			}
 		}
 	}
+	for _, code := range e.Codes {
+		if c, known := claims[code.Request]; known && code.Answer.Accepted() {
+			m := ledger.Message{Request: code.Request, Proves: true, From: code.Number, Method: c.Method}
+			c.proofs = append(c.proofs, proof{Message: m, asked: code.At, at: code.At}) // no webhook acknowledges it
+			claims[code.Request] = c
+		}
+	}
 	for _, confirm := range e.Confirms {
 		if c, known := claims[confirm.ID]; known {
 			c.confirms = append(c.confirms, confirm)

@@ -25,6 +25,11 @@ type Evidence struct {
 	Faults []ledger.Fault
 	// KeyTries are uses of a revoked API key.
 	KeyTries []ledger.KeyTry
+	// Codes are those that the platform got, and Tries the calls that asked for them.
+	Codes []ledger.Code
+	Tries []ledger.Try
+	// CodeKills is the number of kills on the way of a code; without one the rules of codes are not judged.
+	CodeKills int
 	// Kubernetes reports whether the store is an API server, whose connection is also used for the lease of the only
 	// sender.
 	Kubernetes bool
@@ -37,6 +42,7 @@ type Evidence struct {
 	deliveries map[string][]ledger.Delivery
 	courses    map[string]course
 	claims     map[string]claim
+	codes      map[string][]ledger.Code
 }
 
 // Load reads the ledgers of a run from its folder.
@@ -48,6 +54,7 @@ func Load(dir string) (*Evidence, error) {
 		readLedger(&e.Confirms, dir, ledger.ConfirmFile),
 		readLedger(&e.Changes, dir, ledger.StoreFile), readLedger(&e.Final, dir, ledger.FinalFile),
 		readLedger(&e.Faults, dir, ledger.FaultFile), readLedger(&e.KeyTries, dir, ledger.KeyFile),
+		readLedger(&e.Codes, dir, ledger.CodeFile), readLedger(&e.Tries, dir, ledger.TryFile),
 	)
 	var given []ledger.Given
 	err = errors.Join(err, readLedger(&given, dir, ledger.AnswerFile))
@@ -94,6 +101,10 @@ func (e *Evidence) buildIndex() {
 	e.courses = map[string]course{}
 	for id := range e.histories {
 		e.courses[id] = e.courseOf(id)
+	}
+	e.codes = map[string][]ledger.Code{}
+	for _, c := range e.Codes {
+		e.codes[c.Request] = append(e.codes[c.Request], c)
 	}
 	e.claims = e.claimsOf()
 }

@@ -56,6 +56,11 @@ var effects = map[schedule.Kind]map[effect]tail{
 	schedule.KillLeader: {unrecorded: noTail},
 	schedule.KillAll:    {unrecorded: noTail},
 	schedule.Roll:       {unrecorded: noTail},
+
+	schedule.KillBeforeCommit: {unrecorded: noTail},
+	schedule.KillAfterCommit:  {unrecorded: noTail},
+	schedule.KillAfterSend:    {unrecorded: noTail},
+	schedule.KillBeforeResult: {unrecorded: noTail},
 	// A frozen process loses its lease or claim, and its attempt has timed out when it continues.
 	schedule.Freeze:       {unrecorded: attemptTail, unanswered: arrivalTail, unseen: arrivalTail, late: attemptTail},
 	schedule.FreezeLeader: {unrecorded: attemptTail, unanswered: arrivalTail, unseen: arrivalTail, late: attemptTail},

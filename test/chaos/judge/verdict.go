@@ -65,8 +65,12 @@ func (v *Verdict) violatedf(format string, args ...any) {
 // Judge applies every invariant.
 func Judge(e *Evidence) []*Verdict {
 	e.buildIndex()
-	return []*Verdict{
+	verdicts := []*Verdict{
 		judgeDurable(e), judgeOneKey(e), judgeProven(e), judgeConfirmed(e), judgeFinal(e), judgeDelivered(e), judgeCounted(e), judgeRepeated(e),
 		judgeSilent(e), judgeMonotone(e), judgeWitness(e), judgeOutage(e), judgeKeys(e),
 	}
+	if e.CodeKills > 0 {
+		verdicts = append(verdicts, judgeSentAfterCommit(e), judgeSentOnce(e), judgeResults(e), judgeShownResults(e), judgeRedeemed(e))
+	}
+	return verdicts
 }

@@ -48,6 +48,8 @@ type Ack struct {
 	Expires time.Time `json:"expires"`
 	// Session reports whether the client must confirm the request.
 	Session bool `json:"session,omitempty"`
+	// Deliver reports whether a code was to be sent to the number.
+	Deliver bool `json:"deliver,omitempty"`
 }
 
 // Confirm is a session code that a client entered, and its answer.
@@ -57,6 +59,8 @@ type Confirm struct {
 	ID    string    `json:"id"`
 	// Right reports whether it is the code that the user received.
 	Right bool `json:"right"`
+	// Digits are those of a code that was sent to the number; empty for others.
+	Digits string `json:"digits,omitempty"`
 	// Answer is the HTTP status, 0 if none came; Error is the code of the error.
 	Answer int    `json:"answer"`
 	Error  string `json:"error,omitempty"`
@@ -82,6 +86,8 @@ type Status struct {
 	ID      string    `json:"id"`
 	Status  string    `json:"status"`
 	Expires time.Time `json:"expires,omitzero"`
+	// Code is the codeDelivery.
+	Code string `json:"code,omitempty"`
 }
 
 // Inbound is a platform's webhook and its answer.
@@ -186,6 +192,10 @@ type Change struct {
 	Exhausted bool      `json:"exhausted,omitempty"`
 	Next      time.Time `json:"next,omitzero"`
 	Expires   time.Time `json:"expires,omitzero"`
+	// Deliver, Via and CodeState are those of a request with a code, in the API's spelling.
+	Deliver   string `json:"deliver,omitempty"`
+	Via       string `json:"via,omitempty"`
+	CodeState string `json:"codeState,omitempty"`
 }
 
 // The operations of a Change.
@@ -213,6 +223,8 @@ type Fault struct {
 	Hits map[string]int `json:"hits,omitempty"`
 	// Request is the only request that it hit; empty if it hit all.
 	Request string `json:"request,omitempty"`
+	// Replica is the address of the API of a victim that was killed while codes were sent.
+	Replica string `json:"replica,omitempty"`
 }
 
 // Hit reports whether the fault hit what a process did for a request. An unknown process may be any victim.

@@ -37,6 +37,11 @@ type Options struct {
 	Clients, Statuses, Inbound, Confirms, KeyTries *ledger.Writer
 	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
+	// CodeKey is the API key that asks for codes, CodeRate how many a second, CodeBudget how many in all, and Tries the ledger of its calls.
+	CodeKey    string
+	CodeRate   float64
+	CodeBudget int
+	Tries      *ledger.Writer
 }
 
 // Load is a running load.
@@ -47,6 +52,7 @@ type Load struct {
 	meta      *meta
 	scheduler *scheduler
 	recent    recentIDs
+	codes     codes
 	// revoked is an API key that every replica must refuse since that time.
 	revoked      string
 	refusedSince time.Time

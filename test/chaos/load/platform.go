@@ -20,6 +20,9 @@ import (
 type Platform struct {
 	*system.Server
 
+	// Desk takes the codes.
+	Desk Desk
+
 	mu     sync.Mutex
 	asked  map[int64]bool
 	digits map[string]string
@@ -96,9 +99,12 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	if p.Desk.serve(w, r, body) {
+		return
+	}
 	var c call
 	_ = json.Unmarshal(body, &c) // a call without such a body sends nothing
-	w.Header().Set("Content-Type", "application/json")
 	bot, method, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !strings.HasPrefix(bot, "bot"):

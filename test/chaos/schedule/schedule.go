@@ -69,7 +69,9 @@ func OfAPIServer() []Kind { return []Kind{LagWatch, RepeatWatch} }
 const NoAnswer Kind = "no-answer"
 
 // Kills reports whether the kind ends processes by kill -9.
-func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
+func (k Kind) Kills() bool {
+	return k == Kill || k == KillLeader || k == KillAll || slices.Contains(OfCodes(), k)
+}
 
 // Fault is a fault to inject.
 type Fault struct {

@@ -38,6 +38,22 @@ func TestDraw(t *testing.T) {
 	g.Expect(slices.ContainsFunc(faults, func(f schedule.Fault) bool { return f.Kind == schedule.KillAll && f.Kind.Kills() })).To(BeTrue())
 }
 
+func TestCodeKills(t *testing.T) {
+	g := NewWithT(t)
+	for count, inCluster := range map[int]int{0: 0, 12: 4, 200: 52} {
+		each := map[schedule.Kind]int{}
+		kills := slices.Concat(schedule.CodeKills(count, true), schedule.CodeKills(count, false))
+		g.Expect(kills).To(HaveLen(count))
+		g.Expect(schedule.CodeKills(count, true)).To(HaveLen(inCluster))
+		for _, kind := range kills {
+			each[kind]++
+		}
+		for _, kind := range schedule.OfCodes() {
+			g.Expect(each[kind]).To(Equal(count/4), "%s of %d", kind, count)
+		}
+	}
+}
+
 func TestDraw_few(t *testing.T) {
 	g := NewWithT(t)
 	count := map[schedule.Kind]int{}

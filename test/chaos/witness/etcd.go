@@ -180,7 +180,11 @@ func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
 		c.Verified = o.Status.VerifiedAt.Time
 	}
 	if o.Spec.Init != nil {
-		c.Expires = o.Spec.Init.ExpiresAt.Time
+		c.Expires, c.Deliver = o.Spec.Init.ExpiresAt.Time, strings.ToUpper(string(o.Spec.Init.Deliver))
+	}
+	c.Via = strings.ToUpper(string(o.Status.Via))
+	if o.Status.Code != nil {
+		c.CodeState = map[verifyv1.CodeState]string{verifyv1.CodeSent: "SENT", verifyv1.CodeNotSent: "NOT_SENT"}[o.Status.Code.State]
 	}
 	if d := o.Status.Delivery; d != nil {
 		c.Attempts, c.Code, c.Delivered, c.Exhausted = int(d.Attempts), int(d.LastStatusCode), d.DeliveredAt != nil, d.ExhaustedAt != nil

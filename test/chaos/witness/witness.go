@@ -16,6 +16,8 @@ import (
 type Witness interface {
 	// Open returns how many requests still need work that is due soon.
 	Open(ctx context.Context) (int, error)
+	// Stored reports whether a request is committed at this moment.
+	Stored(ctx context.Context, id string) (bool, error)
 	// Conclude writes the ledgers of changes and of final states into a folder. It is called when nothing changes any more.
 	Conclude(ctx context.Context, dir string) error
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/apiproxy"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/load"
+	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+	"github.com/phoneproof/phoneproof/test/faultproxy"
+	"github.com/phoneproof/phoneproof/test/pgproxy"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+const (
+	// codeKey is the file of the API key that asks for codes.
+	codeKey = "code-key"
+	// An API server stores half of maxStored at most as codes, and a key may ask for a sixth of that in an hour.
+	codesInCluster  = maxStored / 2
+	budgetInCluster = 700
+	budget          = 100_000
+	// pointTimeout bounds the wait for a marked request to reach its point.
+	pointTimeout = 30 * time.Second
+	// flightTimeout bounds the wait for enough codes in flight before the first kill.
+	flightTimeout = 20 * time.Second
+)
+
+// codePace is how many codes begin per second, and how long after the start of a replica the next is killed.
+func codePace(store system.Store) (perSecond float64, between time.Duration) {
+	if store == system.Kubernetes {
+		return 8, 1200 * time.Millisecond
+	}
+	return 12, 500 * time.Millisecond
+}
+
+// addCodes lets the project send codes, with a key that may ask for them.
+func addCodes(p *verifyv1.VerificationProject, store system.Store) {
+	most := int32(1_000_000)
+	if store == system.Kubernetes {
+		most = codesInCluster
+	}
+	p.Spec.WhatsApp.Codes = &verifyv1.Codes{
+		TemplateName: "shop_code", Languages: []string{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: most,
+	}
+	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
+	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1_000_000, Period: "1s"}
+	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
+		Name: "codes", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: codeKey},
+		Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver},
+	})
+}
+
+// routePlatform leads the replicas to the platform over a line that knows them, and creates the platform's ledger.
+func (t *trial) routePlatform(ctx context.Context) error {
+	line, err := faultproxy.Listen(ctx, t.platform.Address, t.lines.nameOwner)
+	if err != nil {
+		return err
+	}
+	t.closers = append(t.closers, line.Close)
+	t.platform.Address = line.Address
+	t.platform.Desk.Caller = line.Caller
+	t.platform.Desk.Codes, err = t.createLedger(ledger.CodeFile)
+	return err
+}
+
+// distributeCodeKey creates the key that asks for codes.
+func (t *trial) distributeCodeKey() error {
+	var err error
+	if t.codeKey, err = settings.NewAPIKey(rand.Reader); err != nil {
+		return err
+	}
+	return t.system.WriteSecret(codeKey, t.codeKey)
+}
+
+// addCodeOptions completes the options of the load.
+func (t *trial) addCodeOptions(o *load.Options) error {
+	o.CodeKey, o.CodeBudget = t.codeKey, budget
+	if t.store == system.Kubernetes {
+		o.CodeBudget = budgetInCluster
+	}
+	o.CodeRate, _ = codePace(t.store)
+	t.platform.Desk.Stored = t.witness.Stored
+	var err error
+	o.Tries, err = t.createLedger(ledger.TryFile)
+	return err
+}
+
+// killOnTheWay asks for codes and kills replicas at the named points on their way, one at a time and without other faults.
+func (t *trial) killOnTheWay(ctx context.Context) error {
+	kills := schedule.CodeKills(t.codeKills, t.store == system.Kubernetes)
+	if len(kills) == 0 {
+		return nil
+	}
+	began, flights := time.Now(), 0
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- t.load.RunCodes(ctx, stop) }() // ends after stop
+	t.awaitFlight(ctx)
+	_, between := codePace(t.store)
+	var err error
+	for _, kind := range kills {
+		flights += t.platform.Desk.InFlight()
+		if err = t.killAt(ctx, kind); err != nil {
+			err = fmt.Errorf("%s: %w", kind, err)
+			break
+		}
+		sleep(ctx, between)
+	}
+	close(stop)
+	err = errors.Join(err, <-ended)
+	t.logf("%s: %d kills on the way of codes in %s, %d in flight on average", t.store, len(kills), time.Since(began).Round(time.Second),
+		flights/len(kills))
+	return errors.Join(err, t.lines.checkNames(), t.roster.awaitReady(ctx))
+}
+
+// codesInFlight is how many codes are in flight before the first kill.
+const codesInFlight = 50
+
+func (t *trial) awaitFlight(ctx context.Context) {
+	for end := time.Now().Add(flightTimeout); time.Now().Before(end) && t.platform.Desk.InFlight() < codesInFlight; {
+		sleep(ctx, 20*time.Millisecond)
+	}
+}
+
+// killAt plays one marked user, and kills the replica that has the user's code at the point. It replaces the replica.
+func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
+	killed := make(chan error, 1)
+	var u *load.CodeUser
+	kill := func(client string) {
+		p := t.roster.findNamed(client)
+		if p == nil {
+			killed <- fmt.Errorf("it was reached by %q, which is no replica", client)
+			return
+		}
+		r := p.current()
+		f := ledger.Fault{Kind: string(kind), From: time.Now(), Victims: []string{r.Name}, Replica: r.API}
+		r.Kill()
+		f.Until = time.Now()
+		killed <- errors.Join(t.faults.Append(f), t.roster.startReplica(p))
+	}
+	switch kind {
+	case schedule.KillAfterSend:
+		u = t.load.NewMarked(true, func(_, sender string) { kill(sender) })
+	case schedule.KillBeforeResult:
+		u = t.load.NewMarked(false, func(request, _ string) { t.lines.stopResult(request, kill) })
+	default:
+		u = t.load.NewMarked(false, nil)
+		t.lines.stopCreation(u.Number, kind == schedule.KillAfterCommit, kill)
+	}
+	defer close(u.Gate)
+	defer t.lines.stopNothing()
+	t.load.PlayMarked(ctx, u)
+	timeout := time.NewTimer(pointTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-killed:
+		return err
+	case <-timeout.C:
+		return errors.New("no request reached the point")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stopCreation has kill called when the creation of the request for a number is about to be committed, or after it was.
+func (l *lines) stopCreation(number string, after bool, kill func(client string)) {
+	if l.transactions != nil {
+		l.transactions.StopCommit(&pgproxy.Stop{Operation: opInsert, Mark: []byte(number), After: after, Do: kill})
+		return
+	}
+	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPost, Marks: [][]byte{[]byte(number)}, After: after, Do: kill})
+}
+
+// stopResult has kill called when the result of the code of a request is about to be committed.
+func (l *lines) stopResult(request string, kill func(client string)) {
+	if l.transactions != nil {
+		l.transactions.StopCommit(&pgproxy.Stop{Operation: opUpdate, Mark: []byte(request), Do: kill})
+		return
+	}
+	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPut, Marks: [][]byte{[]byte(request + "/status"), []byte(`"code":{`)}, Do: kill})
+}
+
+func (l *lines) stopNothing() {
+	if l.transactions != nil {
+		l.transactions.StopCommit(nil)
+		return
+	}
+	l.calls.StopWrite(nil)
+}
+
+// findNamed returns the place of the replica with a name; nil if none has it.
+func (r *roster) findNamed(name string) *place {
+	for _, p := range r.places {
+		if p.current().Name == name {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package judge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+)
+
+const (
+	deliver = string(verification.DeliverCode)
+	viaCode = string(verification.ViaCode)
+	sent    = string(verification.CodeSent)
+	notSent = string(verification.CodeNotSent)
+	unknown = string(verification.CodeUnknown)
+)
+
+// judgeSentAfterCommit checks C1: a code arrives at the platform only when the store has its request, which asked for one, and it goes
+// to the number of that request.
+func judgeSentAfterCommit(e *Evidence) *Verdict {
+	v := &Verdict{Name: "C1", Holds: "a code is sent after its request was committed, to the number of that request"}
+	for _, c := range e.Codes {
+		v.Looked++
+		history := e.histories[c.Request]
+		switch {
+		case len(history) == 0:
+			v.violatedf("a code came at %s for %s, which was never committed", formatTime(c.At), c.Request)
+		case !c.Stored, history[0].Committed.After(c.At):
+			v.violatedAboutf(e, c.Request, c.At, "the code of %s came at %s, before its request was committed", c.Request, formatTime(c.At))
+		case history[0].Deliver != deliver:
+			v.violatedAboutf(e, c.Request, c.At, "a code came for %s, which asked for none", c.Request)
+		case history[0].Phone != c.Number:
+			v.violatedAboutf(e, c.Request, c.At, "the code of %s went to the number of another request", c.Request)
+		}
+	}
+	return v
+}
+
+// judgeSentOnce checks C2.
+func judgeSentOnce(e *Evidence) *Verdict {
+	v := &Verdict{Name: "C2", Holds: "no code is sent twice"}
+	for _, id := range e.requestIDs() {
+		if codes := e.codes[id]; len(codes) > 0 {
+			v.Looked++
+			if len(codes) > 1 {
+				v.violatedAboutf(e, id, codes[1].At, "the code of %s was sent %d times", id, len(codes))
+			}
+		}
+	}
+	return v
+}
+
+// judgeResults checks C3 by the ledger against the store, both ways. What is left without a result was lost with an answer, or was in
+// flight at a process when that was killed.
+func judgeResults(e *Evidence) *Verdict {
+	v := &Verdict{Name: "C3", Holds: "what is stored of a code is what happened to it; no result only by a lost answer or a kill in flight"}
+	counts, why := map[string]int{}, reasons{}
+	for _, id := range e.requestIDs() {
+		history := e.histories[id]
+		last := history[len(history)-1]
+		if last.Deliver != deliver {
+			continue
+		}
+		v.Looked++
+		counts[last.CodeState]++
+		for i := 1; i < len(history); i++ {
+			if before := history[i-1].CodeState; before != "" && before != history[i].CodeState {
+				v.violatedAboutf(e, id, history[i].At, "%s was stored as %s and became %q", id, before, history[i].CodeState)
+			}
+		}
+		var answer ledger.CodeAnswer
+		for _, c := range e.codes[id] {
+			answer = c.Answer
+		}
+		switch reason := e.explainUnknown(id, answer); {
+		case last.Op == ledger.Deleted:
+			v.violatedf("%s was deleted at %s, before it had counted for 24 hours", id, formatTime(last.At))
+		case last.CodeState == notSent && answer != "" && answer != ledger.CodeRefusedTemplate:
+			v.violatedAboutf(e, id, last.At, "%s is stored as NOT_SENT, and the platform got its code and answered: %s", id, answer)
+		case last.CodeState == sent && (answer == "" || answer == ledger.CodeRefusedTemplate || lostAnswer(answer)):
+			v.violatedAboutf(e, id, last.At, "%s is stored as SENT, and the platform's answer to its code was: %q", id, answer)
+		case last.CodeState == "" && reason == "":
+			v.violatedAboutf(e, id, last.At, "%s has no result, and its code was neither lost nor in flight at a kill", id)
+		case last.CodeState == "":
+			why.add(reason)
+		}
+	}
+	v.Note = fmt.Sprintf("%d SENT, %d NOT_SENT, %d without a result: %s; in flight at kills: %d", counts[sent], counts[notSent], counts[""],
+		why, e.countInFlight())
+	return v
+}
+
+// lostAnswer reports whether no process can have got the answer.
+func lostAnswer(a ledger.CodeAnswer) bool { return a == ledger.CodeLost || a == ledger.CodeKilled }
+
+// triesOf returns the calls that asked for the code of a request.
+func (e *Evidence) triesOf(id string) []ledger.Try {
+	key := e.claims[id].Key
+	return slices.DeleteFunc(slices.Clone(e.Tries), func(t ledger.Try) bool { return key == "" || t.Key != key })
+}
+
+// explainUnknown returns why the code of a request has no result; empty if nothing explains it.
+func (e *Evidence) explainUnknown(id string, answer ledger.CodeAnswer) string {
+	if lostAnswer(answer) {
+		return string(answer)
+	}
+	tries := e.triesOf(id)
+	for i := range e.Faults {
+		if f := &e.Faults[i]; wasInFlight(f, tries, e.histories[id][0].At) {
+			return f.Kind
+		}
+	}
+	return ""
+}
+
+// witnessLag is how much later than a commit a witness may have seen it.
+const witnessLag = 200 * time.Millisecond
+
+// wasInFlight reports whether a fault killed a process that may have created a request, after that and before its result is given up.
+func wasInFlight(f *ledger.Fault, tries []ledger.Try, created time.Time) bool {
+	if !slices.Contains(schedule.OfCodes(), schedule.Kind(f.Kind)) || f.From.After(created.Add(verification.CodeUnknownAfter)) ||
+		f.Until.Add(witnessLag).Before(created) {
+		return false
+	}
+	return slices.ContainsFunc(tries, func(t ledger.Try) bool { return t.Replica == f.Replica && t.Asked.Before(created) })
+}
+
+// countInFlight returns how many codes were asked for at processes that were killed before those codes had a result.
+func (e *Evidence) countInFlight() int {
+	count := 0
+	for _, id := range e.requestIDs() {
+		history := e.histories[id]
+		if history[0].Deliver != deliver {
+			continue
+		}
+		tries := e.triesOf(id)
+		result := slices.IndexFunc(history, func(c ledger.Change) bool { return c.CodeState != "" })
+		if slices.ContainsFunc(e.Faults, func(f ledger.Fault) bool {
+			return wasInFlight(&f, tries, history[0].At) && (result < 0 || history[result].At.After(f.From))
+		}) {
+			count++
+		}
+	}
+	return count
+}
+
+// judgeShownResults checks C4: answers of the status operation, by any replica.
+func judgeShownResults(e *Evidence) *Verdict {
+	v := &Verdict{Name: "C4", Holds: "codeDelivery is UNKNOWN from 15 s on without a result, else as stored, and never goes back"}
+	seen := map[string]ledger.Status{}
+	statuses := slices.Clone(e.Statuses)
+	slices.SortStableFunc(statuses, func(a, b ledger.Status) int { return a.At.Compare(b.At) })
+	for _, s := range statuses {
+		history := e.histories[s.ID]
+		if len(history) == 0 || history[0].Deliver != deliver || s.Status == statusNotFound {
+			continue
+		}
+		v.Looked++
+		due := history[0].At.Add(verification.CodeUnknownAfter)
+		last := resultBy(history, e.End)
+		switch before := seen[s.ID]; {
+		case before.Code != "" && before.Code != unknown && before.Code != s.Code && before.At.Before(s.Asked):
+			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was %s and became %q", s.ID, before.Code, s.Code)
+		case s.Code == unknown && s.At.Before(e.firstAsked(s.ID).Add(verification.CodeUnknownAfter)):
+			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was UNKNOWN too early, at %s", s.ID, formatTime(s.At))
+		case s.Code == unknown && resultBy(history, s.Asked) != "":
+			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was UNKNOWN, and %s was stored", s.ID, resultBy(history, s.Asked))
+		case s.Code == "" && s.Asked.After(due):
+			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was still absent at %s", s.ID, formatTime(s.At))
+		case (s.Code == sent || s.Code == notSent) && s.Code != last:
+			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was %s, and %q is stored", s.ID, s.Code, last)
+		}
+		seen[s.ID] = s
+	}
+	return v
+}
+
+// firstAsked returns when the code of a request was asked for first.
+func (e *Evidence) firstAsked(id string) time.Time {
+	first := e.claims[id].Asked
+	for _, t := range e.triesOf(id) {
+		if t.Asked.Before(first) {
+			first = t.Asked
+		}
+	}
+	return first
+}
+
+// resultBy returns what was stored at a time about a code, as it is shown: one that was redeemed was sent.
+func resultBy(history []ledger.Change, at time.Time) string {
+	result := ""
+	for i := range history {
+		if c := &history[i]; !commitTime(c).After(at) {
+			if result = c.CodeState; result == "" && c.Via == viaCode {
+				result = sent
+			}
+		}
+	}
+	return result
+}
+
+// judgeRedeemed checks C5: what a code verified had the very digits that the platform delivered to that number.
+func judgeRedeemed(e *Evidence) *Verdict {
+	v := &Verdict{Name: "C5", Holds: "a code verifies only by the digits that were delivered to its number"}
+	for _, id := range e.requestIDs() {
+		last, _ := e.lastState(id)
+		if last.Deliver != deliver {
+			if last.Via != "" {
+				v.violatedf("%s asked for no code and is %s via %s", id, last.Phase, last.Via)
+			}
+			continue
+		}
+		if last.Phase != verified {
+			continue
+		}
+		v.Looked++
+		c := e.claims[id]
+		entered := slices.ContainsFunc(c.confirms, func(f ledger.Confirm) bool {
+			return f.Right && (f.Answer == http.StatusOK || f.Answer == 0 || f.Error == string(verification.CodeAlreadyConfirmed)) &&
+				slices.ContainsFunc(e.codes[id], func(code ledger.Code) bool { return code.Answer.Accepted() && code.Digits == f.Digits })
+		})
+		switch {
+		case !entered:
+			v.violatedAboutf(e, id, last.Verified, "%s is VERIFIED, and no one entered digits that the platform delivered", id)
+		case last.Via != viaCode:
+			v.violatedAboutf(e, id, last.Verified, "%s was verified by its code, and is stored with via %q", id, last.Via)
+		}
+	}
+	return v
+}

@@ -1,0 +1,186 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+)
+
+// Desk is the part of the platform that takes codes: it appends each to a ledger before it answers. All fields are set before the first.
+type Desk struct {
+	Codes *ledger.Writer
+	// Stored reports whether the store has a request at this moment.
+	Stored func(ctx context.Context, id string) (bool, error)
+	// Caller names the process that calls from an address.
+	Caller func(address string) string
+
+	mu       sync.Mutex
+	plans    map[string]plan
+	digits   map[string]string
+	inFlight int
+	err      error
+}
+
+// plan is what becomes of the code of one number.
+type plan struct {
+	answer ledger.CodeAnswer
+	hold   time.Duration
+	// received is called when the code is in the ledger, with its request and the name of its sender; nil calls nothing.
+	received func(request, sender string)
+}
+
+// planCode decides what becomes of the code of a number, before it is asked for.
+func (d *Desk) planCode(number string, p plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.plans == nil {
+		d.plans, d.digits = map[string]plan{}, map[string]string{}
+	}
+	d.plans[number] = p
+}
+
+// digitsOf returns the digits that were delivered to a number, or to the one that got them instead; empty if none were.
+func (d *Desk) digitsOf(number string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.digits[number]
+}
+
+// InFlight returns how many codes wait for their answer.
+func (d *Desk) InFlight() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.inFlight
+}
+
+// Err returns what kept codes from being recorded: then the run proves nothing.
+func (d *Desk) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// codeCall is the body of a call that sends a template.
+type codeCall struct {
+	To        string `json:"to"`
+	Type      string `json:"type"`
+	Reference string `json:"biz_opaque_callback_data"`
+	Template  struct {
+		Components []struct {
+			Parameters []struct {
+				Text string `json:"text"`
+			} `json:"parameters"`
+		} `json:"components"`
+	} `json:"template"`
+}
+
+// readCode returns what a call sends to a number; an error if it is not complete.
+func (c *codeCall) readCode() (ledger.Code, error) {
+	code := ledger.Code{At: time.Now(), Number: "+" + c.To}
+	parts := strings.Split(c.Reference, ":")
+	if len(parts) != 3 || parts[0] != "code" {
+		return code, fmt.Errorf("a code has the reference %q", c.Reference)
+	}
+	micros, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return code, fmt.Errorf("parse reference of a code: %w", err)
+	}
+	code.Request, code.Created = parts[1], time.UnixMicro(micros)
+	for _, component := range c.Template.Components {
+		for _, p := range component.Parameters {
+			if code.Digits != "" && code.Digits != p.Text {
+				return code, fmt.Errorf("the code of %s is not the same in its parts", code.Request)
+			}
+			code.Digits = p.Text
+		}
+	}
+	if len(code.Digits) != 8 {
+		return code, fmt.Errorf("the code of %s has %d digits", code.Request, len(code.Digits))
+	}
+	return code, nil
+}
+
+// serve takes a code, and reports whether the call sent one.
+func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	var c codeCall
+	if json.Unmarshal(body, &c) != nil || c.Type != "template" {
+		return false
+	}
+	code, err := c.readCode()
+	p := d.begin(code.Number)
+	defer d.end(&err)
+	if err != nil {
+		return true
+	}
+	code.Answer = p.answer
+	if code.Stored, err = d.Stored(context.WithoutCancel(r.Context()), code.Request); err != nil {
+		return true
+	}
+	if err = d.Codes.Append(code); err != nil {
+		return true
+	}
+	if p.answer.Accepted() || p.answer == ledger.CodeOtherNumber {
+		d.deliver(code)
+	}
+	if p.received != nil {
+		p.received(code.Request, d.Caller(r.RemoteAddr))
+	}
+	sleep(r.Context(), p.hold)
+	answerCode(w, p.answer, c.To)
+	return true
+}
+
+func (d *Desk) begin(number string) plan {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inFlight++
+	return d.plans[number]
+}
+
+func (d *Desk) end(err *error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inFlight--
+	if *err != nil && d.err == nil {
+		d.err = fmt.Errorf("record a code: %w", *err)
+	}
+}
+
+func (d *Desk) deliver(code ledger.Code) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.digits[code.Number] = code.Digits
+}
+
+// answerCode answers as Meta does.
+func answerCode(w http.ResponseWriter, answer ledger.CodeAnswer, to string) {
+	refuse := func(code int, message string) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"error":{"message":"(#%d) %s","type":"OAuthException","code":%d,"fbtrace_id":"A"}}`, code, message, code)
+	}
+	accept := func(contacts string) {
+		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[`+contacts+`],"messages":[{"id":"wamid.code","message_status":"accepted"}]}`)
+	}
+	switch answer {
+	case ledger.CodeAcceptedBare:
+		accept("")
+	case ledger.CodeOtherNumber:
+		accept(fmt.Sprintf(`{"input":%q,"wa_id":"491729999999"}`, to))
+	case ledger.CodeRefusedNumber:
+		refuse(131026, "Message undeliverable")
+	case ledger.CodeRefusedTemplate:
+		refuse(132001, "Template name does not exist in the translation")
+	case ledger.CodeLost, ledger.CodeKilled:
+		panic(http.ErrAbortHandler)
+	case ledger.CodeAccepted:
+		accept(fmt.Sprintf(`{"input":%q,"wa_id":%q}`, to, to))
+	}
+}
