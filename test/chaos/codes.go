@@ -47,7 +47,7 @@ func addCodes(p *verifyv1.VerificationProject, store system.Store) {
 		most = codesInCluster
 	}
 	p.Spec.WhatsApp.Codes = &verifyv1.Codes{
-		TemplateName: "shop_code", Languages: []string{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: most,
+		TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: most,
 	}
 	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
 	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1_000_000, Period: "1s"}

@@ -25,7 +25,7 @@ func TestLoad_setsWhenADeliveryWasAnswered(t *testing.T) {
 	}
 	for _, name := range []string{
 		ledger.ClientFile, ledger.StatusFile, ledger.PlatformFile, ledger.StoreFile, ledger.FinalFile, ledger.FaultFile, ledger.KeyFile,
-		ledger.ConfirmFile,
+		ledger.ConfirmFile, ledger.CodeFile, ledger.TryFile,
 	} {
 		write(name)
 	}
