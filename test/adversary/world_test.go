@@ -22,6 +22,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/ports"
 	"github.com/phoneproof/phoneproof/test/program"
 	"github.com/phoneproof/phoneproof/test/system"
@@ -67,6 +68,14 @@ type world struct {
 
 func startWorld(t *testing.T) *world {
 	t.Helper()
+	w := startReplicas(t, system.Kubernetes, editProject)
+	w.startShop(t)
+	return w
+}
+
+// startReplicas starts a world without the website.
+func startReplicas(t *testing.T, store system.Store, edit func(*verifyv1.VerificationProject) error) *world {
+	t.Helper()
 	g := NewWithT(t)
 	w := &world{shopAddress: ports.Address(t)}
 	platforms := simulator.New(simulator.Options{Users: []simulator.Person{}, Redirect: func(callback string) string {
@@ -84,10 +93,13 @@ func startWorld(t *testing.T) *world {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.Symlink(self, filepath.Join(dir, programName))).To(Succeed())
 	w.system, err = system.Start(t.Context(), system.Options{
-		Store: system.Kubernetes, Program: filepath.Join(dir, programName), Dir: filepath.Join(dir, "system"), Telegram: nowhere,
-		Project: func(p *verifyv1.VerificationProject) { g.Expect(editProject(p)).To(Succeed()) },
+		Store: store, Program: filepath.Join(dir, programName), Dir: filepath.Join(dir, "system"), Telegram: nowhere,
+		Project: func(p *verifyv1.VerificationProject) { g.Expect(edit(p)).To(Succeed()) },
 		Flags:   []string{"--simulator-url=" + server.URL},
 	})
+	if errors.Is(err, pgserver.ErrNotInstalled) {
+		t.Skip(err)
+	}
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(w.system.Stop()).To(Succeed()) })
 	g.Expect(w.openAccounts(platforms)).To(Succeed())
@@ -95,7 +107,6 @@ func startWorld(t *testing.T) *world {
 	for _, r := range []*system.Replica{w.first, w.second} {
 		g.Expect(r.AwaitReady(t.Context())).To(Succeed())
 	}
-	w.startShop(t)
 	return w
 }
 
