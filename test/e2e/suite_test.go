@@ -138,6 +138,7 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	})
 	installSpecs()
 	verifySpecs()
+	codeSpecs()
 	pageSpecs()
 	accessSpecs()
 	restartSpecs()

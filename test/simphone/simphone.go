@@ -32,23 +32,32 @@ var (
 
 // LatestCodes returns the session codes of the latest message that brought some to a user, whose reference is an id or a number in E.164.
 func LatestCodes(ctx context.Context, client *http.Client, simulatorURL, user string) (Codes, error) {
+	answer, err := readChats(ctx, client, simulatorURL, user)
+	if err != nil {
+		return Codes{}, err
+	}
+	return answer.latest(codesIn)
+}
+
+// readChats returns the chats of a user.
+func readChats(ctx context.Context, client *http.Client, simulatorURL, user string) (*chats, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, simulatorURL+"/sim/users/"+url.PathEscape(user)+"/chats", nil)
 	if err != nil {
-		return Codes{}, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("make request: %w", err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return Codes{}, fmt.Errorf("read chats: %w", err)
+		return nil, fmt.Errorf("read chats: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return Codes{}, fmt.Errorf("read chats: the simulator answers %d", response.StatusCode)
+		return nil, fmt.Errorf("read chats: the simulator answers %d", response.StatusCode)
 	}
 	var answer chats
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return Codes{}, fmt.Errorf("parse chats: %w", err)
+		return nil, fmt.Errorf("parse chats: %w", err)
 	}
-	return answer.latestCodes()
+	return &answer, nil
 }
 
 // codesIn returns the session codes that a message brings, without a time; false for one without any.
@@ -71,11 +80,12 @@ type chats struct {
 	} `json:"chats"`
 }
 
-func (c *chats) latestCodes() (Codes, error) {
+// latest returns the codes of the latest message of a business in which find finds some.
+func (c *chats) latest(find func(text string) (Codes, bool)) (Codes, error) {
 	var latest Codes
 	for _, chat := range c.Chats {
 		for _, m := range chat.Messages {
-			codes, found := codesIn(m.Text)
+			codes, found := find(m.Text)
 			if m.From == "business" && found && !m.At.Before(latest.At) {
 				latest, latest.At = codes, m.At
 			}

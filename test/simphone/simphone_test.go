@@ -24,15 +24,17 @@ func TestCodesIn(t *testing.T) {
 	g.Expect(found).To(BeFalse())
 }
 
-// TestChats_latestCodes: the newest that an account sent, in whichever chat.
-func TestChats_latestCodes(t *testing.T) {
+// TestChats_latest: the newest that an account sent, in whichever chat.
+func TestChats_latest(t *testing.T) {
 	g := NewWithT(t)
-	_, err := (&chats{}).latestCodes()
+	_, err := (&chats{}).latest(codesIn)
 	g.Expect(err).To(MatchError(errNoCodes))
 	var all chats
 	g.Expect(json.Unmarshal([]byte(`{"chats": [{"messages": [
 		{"from": "business", "at": "2026-01-01T00:00:02Z", "text": "Code: 222222"},
 		{"from": "user", "at": "2026-01-01T00:00:03Z", "text": "Code: 333333"}]},
-		{"messages": [{"from": "business", "at": "2026-01-01T00:00:01Z", "text": "Code: 111111"}]}]}`), &all)).To(Succeed())
-	g.Expect(all.latestCodes()).To(HaveField("Digits", "222222"))
+		{"messages": [{"from": "business", "at": "2026-01-01T00:00:01Z", "text": "Code: 111111"},
+		{"from": "business", "at": "2026-01-01T00:00:04Z", "text": "12345678 is your verification code."}]}]}`), &all)).To(Succeed())
+	g.Expect(all.latest(codesIn)).To(HaveField("Digits", "222222"))
+	g.Expect(all.latest(deliveredIn)).To(HaveField("Digits", "12345678"))
 }
