@@ -1,0 +1,332 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// What becomes of the code of a number. None may show.
+const (
+	codeDelivered    = "+4917112345601" // accepted, and reported as sent, delivered and read
+	codeRefused      = "+4917112345602" // refused at once with 131026
+	codeRefusedLater = "+4917112345603" // accepted, and reported as failed two seconds later
+	codeSilent       = "+4917112345604" // accepted, and nothing after that
+)
+
+// TestCodes_nobodyLearnsWhoHasWhatsApp looks for a minute at all that a page, and an API key without the scope Read, show of four numbers.
+func TestCodes_nobodyLearnsWhoHasWhatsApp(t *testing.T) {
+	w := newSecrecy(t)
+	began := w.machine.Now()
+	w.seen = map[string]*sighting{}
+	for _, number := range []string{codeDelivered, codeRefused, codeRefusedLater, codeSilent} {
+		w.seen[number] = w.begin(t, number)
+	}
+	waits := w.startWaits(t)
+	close(w.answer) // the platform answers while clients wait
+	w.awaitResults(t)
+	w.expectEqual("wait", waits())
+	for _, second := range []int{0, 1, 2, 3, 5, 10, 15, 16, 20, 30, 60} {
+		w.machine.SetTime(began.Add(time.Duration(second) * time.Second))
+		switch second {
+		case 1:
+			for _, status := range []string{"sent", "delivered", "read"} {
+				w.postStatus(t, codeDelivered, status)
+			}
+		case 2:
+			waits = w.startWaits(t)
+			w.postStatus(t, codeRefusedLater, "failed")
+			w.expectEqual("wait", waits())
+		}
+		w.look(t, second)
+	}
+	w.expectEqual("events", w.readEvents())
+}
+
+// sighting is a request as its client and its user see it.
+type sighting struct {
+	id, page, text, reference string
+	events                    *bytes.Buffer
+}
+
+// secrecy is a server that sends codes.
+type secrecy struct {
+	*testServer
+
+	address string
+	answer  chan struct{} // closed when the platform answers
+
+	mu   sync.Mutex
+	seen map[string]*sighting // by number
+}
+
+func newSecrecy(t *testing.T) *secrecy {
+	t.Helper()
+	w := &secrecy{testServer: newTestServer(t), answer: make(chan struct{})}
+	graph := httptest.NewServer(http.HandlerFunc(w.answerGraph))
+	t.Cleanup(graph.Close)
+	w.options.Platforms.GraphURL = graph.URL
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	project := &verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "acme"},
+		Spec: verifyv1.VerificationProjectSpec{
+			BaseURL: "https://verify.example", Page: &verifyv1.Page{ReturnURLs: []verifyv1.ReturnURL{"https://shop.example"}},
+			APIKeys: []verifyv1.APIKey{{
+				Name: "backend", SecretRef: ref("key"), Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver},
+			}},
+			WhatsApp: &verifyv1.WhatsApp{
+				PhoneNumber: "+4915113000000", PhoneNumberID: "1234567890", AccessTokenSecretRef: ref("token"), AppSecretRef: ref("secret"),
+				Codes: &verifyv1.Codes{
+					TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: 600,
+				},
+			},
+			RateLimit: verifyv1.RateLimit{
+				PerSubject: &verifyv1.Rate{Requests: 10, Period: "1m"}, PerPrefix: &verifyv1.PrefixRate{Requests: 100, Period: "1m"},
+			},
+			Request: verifyv1.RequestSettings{TTL: "10m"},
+		},
+	}
+	values := map[string]string{"key": apiKey, "token": "EAAG0123456789", "secret": secrecySecret}
+	current := settings.FromProject(project, settings.InspectSecrets(project, func(ref verifyv1.SecretKeyRef) ([]byte, bool) {
+		return []byte(values[ref.Key]), true
+	}, w.clock.Now()))
+	w.Expect(current.Problems).To(BeEmpty())
+	w.current = func() *settings.Settings { return current }
+	w.serve(t)
+	return w
+}
+
+const secrecySecret = "0123456789abcdef0123456789abcdef"
+
+// serve serves the API with the pages and the messengers until the test ends.
+func (w *secrecy) serve(t *testing.T) {
+	t.Helper()
+	inbound, err := w.newChannels(w.store)
+	w.Expect(err).NotTo(HaveOccurred())
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.address = listener.Addr().String()
+	api, err := w.newAPI(listener, inbound.service, inbound.hooks)
+	w.Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- RunBehind(ctx, api, inbound.replies...) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	})
+}
+
+// answerGraph answers as Meta does, and notes the reference of each code.
+func (w *secrecy) answerGraph(rw http.ResponseWriter, r *http.Request) {
+	var sent struct {
+		To        string `json:"to"`
+		Reference string `json:"biz_opaque_callback_data"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&sent) // the sightings miss it then
+	<-w.answer
+	w.mu.Lock()
+	if s := w.seen["+"+strings.TrimPrefix(sent.To, "+")]; s != nil {
+		s.reference = sent.Reference
+	}
+	w.mu.Unlock()
+	rw.Header().Set("Content-Type", "application/json")
+	if strings.HasSuffix(codeRefused, sent.To) {
+		rw.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(rw, `{"error":{"message":"(#131026) Message undeliverable","type":"OAuthException","code":131026}}`)
+		return
+	}
+	_, _ = fmt.Fprintf(rw, `{"messaging_product":"whatsapp","contacts":[{"input":%q,"wa_id":%q}],"messages":[{"id":"wamid.%s"}]}`,
+		sent.To, sent.To, sent.To)
+}
+
+// begin begins a request with a code, opens its page, and follows it.
+func (w *secrecy) begin(t *testing.T, number string) *sighting {
+	t.Helper()
+	body := fmt.Sprintf(`{"phoneNumber":%q,"deliver":"CODE","subject":"user of all","returnURL":"https://shop.example/return"}`, number)
+	var got struct {
+		RequestID, PageURL, ExpectedText string
+		CodeLength                       int
+	}
+	w.Expect(json.Unmarshal([]byte(w.call(t, http.MethodPost, "/api/verify/init", body)), &got)).To(Succeed())
+	w.Expect(got.CodeLength).To(Equal(8))
+	at, err := url.Parse(got.PageURL)
+	w.Expect(err).NotTo(HaveOccurred())
+	s := &sighting{id: got.RequestID, page: at.Path, text: got.ExpectedText, events: &bytes.Buffer{}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.address+s.page+"/events", nil)
+	w.Expect(err).NotTo(HaveOccurred())
+	stream, err := http.DefaultTransport.RoundTrip(request) //nolint:bodyclose // closed by the end of the test
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(stream.StatusCode).To(Equal(http.StatusOK))
+	go func() { // ends with the test
+		chunk := make([]byte, 1024)
+		for {
+			n, err := stream.Body.Read(chunk)
+			w.mu.Lock()
+			s.events.Write(chunk[:n])
+			w.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// call calls the API or a page, and returns the status and the body of the answer.
+func (w *secrecy) call(t *testing.T, method, path, body string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+w.address+path, strings.NewReader(body))
+	w.Expect(err).NotTo(HaveOccurred())
+	if strings.HasPrefix(path, "/api/") {
+		request.Header.Set("Authorization", "Bearer "+apiKey)
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	w.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	w.Expect(err).NotTo(HaveOccurred())
+	if strings.HasSuffix(path, "/init") {
+		w.Expect(response.StatusCode).To(Equal(http.StatusOK), string(content))
+		return string(content)
+	}
+	return fmt.Sprintf("%d\n%s", response.StatusCode, content)
+}
+
+// startWaits has a client wait for each request for a second, and returns what waits for the answers.
+func (w *secrecy) startWaits(t *testing.T) (answers func() map[string]string) {
+	t.Helper()
+	got, running := map[string]string{}, sync.WaitGroup{}
+	for number, s := range w.seen {
+		running.Go(func() {
+			began := time.Now()
+			answer := w.call(t, http.MethodGet, "/api/verify/status?wait=1s&id="+s.id, "")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			got[number] = fmt.Sprintf("ended early: %t\n%s", time.Since(began) < time.Second, answer)
+		})
+	}
+	w.Eventually(w.countWaits).WithTimeout(time.Minute).Should(BeEquivalentTo(len(w.seen)))
+	return func() map[string]string {
+		running.Wait()
+		return got
+	}
+}
+
+func (w *secrecy) countWaits() float64 {
+	return (&crowd{testServer: w.testServer}).readMetric("phoneproof_http_long_polls")
+}
+
+// awaitResults waits until each code has its result.
+func (w *secrecy) awaitResults(t *testing.T) {
+	t.Helper()
+	for number, s := range w.seen {
+		w.Eventually(func() verification.CodeState {
+			r, err := w.store.Read(t.Context(), s.id)
+			w.Expect(err).NotTo(HaveOccurred())
+			return r.Code.State
+		}).WithTimeout(time.Minute).Should(Equal(verification.CodeSent), number)
+	}
+}
+
+// postStatus posts a signed status of a code.
+func (w *secrecy) postStatus(t *testing.T, number, status string) {
+	t.Helper()
+	w.mu.Lock()
+	s := w.seen[number]
+	w.mu.Unlock()
+	failure := ""
+	if status == "failed" {
+		failure = `,"errors":[{"code":131026,"title":"Message undeliverable"}]`
+	}
+	body := fmt.Sprintf(`{"object":"whatsapp_business_account","entry":[{"id":"1","changes":[{"field":"messages","value":{`+
+		`"messaging_product":"whatsapp","metadata":{"display_phone_number":"4915113000000","phone_number_id":"1234567890"},`+
+		`"statuses":[{"id":"wamid.%s","status":%q,"timestamp":"%d","recipient_id":%q,"biz_opaque_callback_data":%q%s}]}}]}]}`,
+		number[1:], status, w.clock.Now().Unix(), number[1:], s.reference, failure)
+	mac := hmac.New(sha256.New, []byte(secrecySecret))
+	mac.Write([]byte(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.address+whatsapp.Path, strings.NewReader(body))
+	w.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := http.DefaultClient.Do(request)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(response.Body.Close()).To(Succeed())
+	w.Expect(response.StatusCode).To(Equal(http.StatusOK))
+}
+
+// look looks at all that shows a request.
+func (w *secrecy) look(t *testing.T, second int) {
+	t.Helper()
+	for what, path := range map[string]func(*sighting) string{
+		"page":   func(s *sighting) string { return s.page },
+		"state":  func(s *sighting) string { return s.page + "/state" },
+		"status": func(s *sighting) string { return "/api/verify/status?id=" + s.id },
+		"list":   func(*sighting) string { return "/api/verify/requests" },
+		"one":    func(s *sighting) string { return "/api/verify/requests/" + s.id },
+	} {
+		answers := map[string]string{}
+		for number, s := range w.seen {
+			answers[number] = w.call(t, http.MethodGet, path(s), "")
+		}
+		w.expectEqual(fmt.Sprintf("%s after %d s", what, second), answers)
+		if what == "status" {
+			w.Expect(answers[codeSilent]).To(ContainSubstring(`"codeDelivery":"SENT"`))
+		}
+	}
+}
+
+// readEvents returns what the pages were told.
+func (w *secrecy) readEvents() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]string{}
+	for number, s := range w.seen {
+		all[number] = s.events.String()
+		w.Expect(all[number]).NotTo(BeEmpty())
+	}
+	return all
+}
+
+// picture is the QR code of a page, which holds the code of the request.
+var picture = regexp.MustCompile(`data:image/png;base64,[^"]+`)
+
+// expectEqual expects the same of all numbers, but for what the client itself knows to differ.
+func (w *secrecy) expectEqual(what string, answers map[string]string) {
+	first := ""
+	for number, s := range w.seen {
+		words := strings.Fields(s.text)
+		code := words[len(words)-1]
+		answer := picture.ReplaceAllString(answers[number], "PICTURE")
+		for _, own := range []string{s.id, s.page, code, strings.ReplaceAll(code, "-", ""), number, number[1:]} {
+			answer = strings.ReplaceAll(answer, own, "OWN")
+		}
+		if first == "" {
+			first = answer
+		}
+		w.Expect(answer).To(Equal(first), "%s of %s", what, number)
+	}
+}
