@@ -21,6 +21,7 @@ var figures = []figure{
 	{"inbound", "messages from WhatsApp acknowledged, beside the floor server", measureInbound},
 	{"delivery", "events delivered and recorded, beside the floor server", measureDelivery},
 	{"latency", "time from the message to the receiver's webhook", measureLatency},
+	{"leak", "time of a request for a code, by itself and beside a leaked key at full speed", measureLeak},
 	{"stored", "the cost of a request with few and with many stored", measureManyStored},
 	{"memory", "memory of a process at rest with each store, and with many pending requests", measureMemory},
 	{"operator", "an operator at rest", measureOperator},
