@@ -26,7 +26,7 @@ type Mutant struct {
 // allMutants returns the list.
 func allMutants() []Mutant {
 	return slices.Concat(memoryMutants, postgresMutants, objectsMutants, loopMutants, inboundMutants, chaosMutants, sessionMutants,
-		proofMutants, tenantMutants)
+		proofMutants, tenantMutants, codeMutants)
 }
 
 // Suite is a test package, or a program that judges a run.
@@ -45,6 +45,7 @@ type Suite struct {
 
 // suites are the tests that must notice mutants, by name. Only this table has their packages, so that moving a package changes one line.
 var suites = map[string]Suite{
+	"api":          {Package: "./api/v1alpha1"},
 	"domain":       {Package: "./internal/verification", CI: true},
 	"page":         {Package: "./internal/page", CI: true},
 	"webhook":      {Package: "./internal/webhook", CI: true},
@@ -65,6 +66,10 @@ var suites = map[string]Suite{
 	// Few faults: the mutants are noticed without them, and faults may explain deviations.
 	"chaos": {
 		Package: "./test/chaos", Limit: 5 * time.Minute,
-		Program: []string{"-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-seed=1", "-dir={dir}"},
+		Program: []string{"-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-codekills=0", "-seed=1", "-dir={dir}"},
+	},
+	"chaos codes": {
+		Package: "./test/chaos", Limit: 5 * time.Minute,
+		Program: []string{"-store=postgresql", "-requests=10", "-rate=0", "-kills=0", "-codekills=16", "-seed=1", "-dir={dir}"},
 	},
 }

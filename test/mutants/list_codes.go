@@ -1,0 +1,111 @@
+package main
+
+// codeMutants send a code twice, too early or for a number that no one may learn about, or take digits that they must not.
+var codeMutants = []Mutant{
+	{
+		Name: "code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
+		Symbol: "verification.(*Service).create", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
+		Suite: "domain", Test: "TestInitiate_sendsOnceForItsOwnCreate",
+	},
+	{
+		Name: "code-sent-before-its-commit", Promise: "docs/reliability.md#see-it: C1",
+		Symbol: "verification.(*Service).create", Old: "created, err := s.store.Create(ctx, n, in.Limits)",
+		New:   "slot.StartSending(NewRequest(n, time.Now()))\n\tslot = noSlot{}\n\tcreated, err := s.store.Create(ctx, n, in.Limits)",
+		Suite: "domain", Test: "TestInitiate_sends",
+	},
+	{
+		Name: "code-sent-again-by-the-client", Promise: "docs/reliability.md#see-it: C2",
+		Symbol: "whatsapp.(*Client).SendCode", Old: "if err != nil || len(answer.Contacts) != 1 {",
+		New: "if err != nil {\n\t\terr = c.callGraph(ctx, account, call{operation: sendCode, method: http.MethodPost, path: \"/messages\", body: m}, &answer)\n\t}\n" +
+			"\tif err != nil || len(answer.Contacts) != 1 {",
+		Suite: "whatsapp", Test: "TestSendCode_isNeverRetried",
+	},
+	{
+		Name: "code-tries-of-the-page-apart", Promise: "docs/security.md#what-holds-at-which-level: three tries in all, on the page and in confirm",
+		Symbol: "verification.(*Request).CheckSessionCode", Old: "r.countWrongCode(now, wanted)",
+		New:   "if !r.DeliversCode() {\n\t\tr.countWrongCode(now, wanted)\n\t}",
+		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
+	},
+	{
+		Name: "code-five-tries", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
+		Symbol: "verification.(*Request).MaxTries", Old: "return MaxDeliveredTries", New: "return MaxConfirmTries",
+		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
+	},
+	{
+		Name: "code-tries-of-each-replica", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
+		Symbol: "verification.(*Request).countWrongCode", Old: "r.WrongCodes++", New: "r.WrongCodes = max(r.WrongCodes, 1)",
+		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
+	},
+	{
+		Name: "code-chat-digits-before-the-proof", Promise: "docs/security.md#what-holds-at-which-level: the chat's digits before a message proved the number",
+		Symbol: "verification.CodeSpace.matchCode", Old: "case entered.kind != kindDelivered && !r.IsProven():", New: "case r.ID == \"\":",
+		Suite: "domain", Test: "TestDelivered_chatDigitsBeforeProof",
+	},
+	{
+		Name: "code-of-three-digits", Promise: "docs/security.md#what-holds-at-which-level: 3 in 100,000,000 for each code",
+		Symbol: "verification.NewCodeSpace", Old: "deliveredDigits: deliveredDigits", New: "deliveredDigits: 3",
+		Suite: "domain", Test: "TestDelivered|TestSessionCodes",
+	},
+	{
+		Name: "code-that-went-astray", Promise: "docs/security.md#what-holds-at-which-level: a code that the messenger sent to another number",
+		Symbol: "verification.CodeSpace.matchCode", Old: "if found == 0 || isAstray {", New: "if found == 0 || isAstray && r.ID == \"\" {",
+		Suite: "domain", Test: "TestDelivered_otherNumberNeverConfirms",
+	},
+	{
+		Name: "code-not-in-the-idempotency-key", Promise: "docs/security.md#what-holds-at-which-level: a second code by a retry",
+		Symbol: "verification.(*Service).hashBody", Old: "Deliver: terms.Deliver,", New: "",
+		Suite: "domain", Test: "TestBodyHash_deliver",
+	},
+	{
+		Name: "code-tells-who-has-whatsapp", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp",
+		Symbol: "whatsapp.notSentReasons", Old: `131042: "payment",`, New: `131042: "payment", codeUndeliverable: "undeliverable",`,
+		Suite: "whatsapp", Test: "TestJudgeCode",
+	},
+	{
+		Name: "code-unknown-as-sent", Promise: "docs/reliability.md#see-it: C3",
+		Symbol: "whatsapp.judgeCode", Old: "return verification.CodeResult{Reason: reasonNoAnswer}",
+		New:   "return verification.CodeResult{State: verification.CodeSent, Reason: reasonNoAnswer}",
+		Suite: "whatsapp", Test: "TestJudgeCode",
+	},
+	{
+		Name:    "code-status-frees-an-echo",
+		Promise: "docs/security.md#threats-and-what-stands-against-them: one question per number and day",
+		Symbol:  "whatsapp.(*batch).receiveStatus", Old: "err = b.receiveCodeStatus(ctx, s, reference)",
+		New:   "err = errors.Join(b.receiveCodeStatus(ctx, s, reference), b.receiveMessageStatus(ctx, s))",
+		Suite: "whatsapp", Test: "TestStatuses_codeTouchesNoOtherCounts",
+	},
+	{
+		Name: "code-evicted-by-links", Promise: "docs/security.md#what-holds-at-which-level: pumping",
+		Symbol: "verification.(*Request).afterRest", Old: "r.DeliversCode() && !r.Test", New: "r.DeliversCode() && r.Test",
+		Suite: "memory", Test: "kept for 24 h",
+	},
+	{
+		Name: "code-counted-for-each-form-of-a-number", Promise: "docs/security.md#what-holds-at-which-level: in whatever form it is written",
+		Symbol: "verification.(*Admissions).addCodeWaits", Old: "phone.Canonical(c.Phone)", New: "c.Phone",
+		Suite: "memory", Test: "code of a number",
+	},
+	{
+		Name: "code-share-of-all-keys", Promise: "docs/security.md#what-holds-at-which-level: a key its share of maxPerDay",
+		Symbol: "v1alpha1.(*VerificationProjectSpec).EffectiveCodeShare", Old: "s.CountDeliverKeys()", New: "1",
+		Suite: "api", Test: "TestEffectiveCodeShare",
+	},
+	{
+		Name: "chaos-code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
+		Symbol: "verification.(*Service).create", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
+		Suite: "chaos codes", Test: `^ *C2 `,
+	},
+	{
+		Name: "chaos-code-sent-before-its-commit", Promise: "docs/reliability.md#see-it: C1",
+		Symbol: "postgres.(*creationBatch).writeAdmitted", Old: "batch.Queue(sqlCommit)",
+		New: "for _, call := range admitted {\n\t\tselect {\n\t\tcase call.done <- struct{}{}:\n\t\tdefault:\n\t\t}\n\t}\n" +
+			"\tbatch.Queue(sqlCommit)",
+		Suite: "chaos codes", Test: `^ *C1 `,
+	},
+	{
+		Name: "chaos-code-sent-again-by-the-client", Promise: "docs/reliability.md#see-it: C2",
+		Symbol: "whatsapp.(*Client).SendCode", Old: "if err != nil || len(answer.Contacts) != 1 {",
+		New: "if err != nil {\n\t\terr = c.callGraph(ctx, account, call{operation: sendCode, method: http.MethodPost, path: \"/messages\", body: m}, &answer)\n\t}\n" +
+			"\tif err != nil || len(answer.Contacts) != 1 {",
+		Suite: "chaos codes", Test: `^ *C2 `,
+	},
+}
