@@ -45,7 +45,7 @@ func TestCodes_nobodyLearnsWhoHasWhatsApp(t *testing.T) {
 		w.seen[number] = w.begin(t, number)
 	}
 	waits := w.startWaits(t)
-	close(w.answer) // the platform answers while clients wait
+	w.answer() // the platform answers while clients wait
 	w.awaitResults(t)
 	w.expectEqual("wait", waits())
 	for _, second := range []int{0, 1, 2, 3, 5, 10, 15, 16, 20, 30, 60} {
@@ -76,7 +76,9 @@ type secrecy struct {
 	*testServer
 
 	address string
-	answer  chan struct{} // closed when the platform answers
+	// answer lets the platform answer, from when on answered is closed.
+	answer   func()
+	answered chan struct{}
 
 	mu   sync.Mutex
 	seen map[string]*sighting // by number
@@ -84,9 +86,11 @@ type secrecy struct {
 
 func newSecrecy(t *testing.T) *secrecy {
 	t.Helper()
-	w := &secrecy{testServer: newTestServer(t), answer: make(chan struct{})}
+	w := &secrecy{testServer: newTestServer(t), answered: make(chan struct{})}
+	w.answer = sync.OnceFunc(func() { close(w.answered) })
 	graph := httptest.NewServer(http.HandlerFunc(w.answerGraph))
 	t.Cleanup(graph.Close)
+	t.Cleanup(w.answer)
 	w.options.Platforms.GraphURL = graph.URL
 	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
 	project := &verifyv1.VerificationProject{
@@ -146,7 +150,7 @@ func (w *secrecy) answerGraph(rw http.ResponseWriter, r *http.Request) {
 		Reference string `json:"biz_opaque_callback_data"`
 	}
 	_ = json.NewDecoder(r.Body).Decode(&sent) // the sightings miss it then
-	<-w.answer
+	<-w.answered
 	w.mu.Lock()
 	if s := w.seen["+"+strings.TrimPrefix(sent.To, "+")]; s != nil {
 		s.reference = sent.Reference

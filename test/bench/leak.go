@@ -51,7 +51,9 @@ func measureLeak(ctx context.Context, b *bench) error {
 		const name = "InitCode/store=postgresql/by="
 		return b.measureByTurns(ctx,
 			side{name + "itself", func(ctx context.Context, round int) (sample, error) { return b.measureCodes(ctx, x, round) }},
-			side{name + "leak", func(ctx context.Context, round int) (sample, error) { return b.measureBesideLeak(ctx, x, leaked, round) }})
+			side{name + "leak", func(ctx context.Context, round int) (sample, error) {
+				return b.measureBesideLeak(ctx, x, leaked, round)
+			}})
 	})
 }
 

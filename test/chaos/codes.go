@@ -183,7 +183,7 @@ func (l *lines) stopResult(request string, kill func(client string)) {
 		l.transactions.StopCommit(&pgproxy.Stop{Operation: opUpdate, Mark: []byte(request), Do: kill})
 		return
 	}
-	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPut, Marks: [][]byte{[]byte(request + "/status"), []byte(`"code":{`)}, Do: kill})
+	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPut, Marks: [][]byte{[]byte(request + "/status"), []byte(`"codeDelivery":{`)}, Do: kill})
 }
 
 func (l *lines) stopNothing() {
