@@ -107,7 +107,7 @@ func newSecrecy(t *testing.T) *secrecy {
 				},
 			},
 			RateLimit: verifyv1.RateLimit{
-				PerSubject: &verifyv1.Rate{Requests: 10, Period: "1m"}, PerPrefix: &verifyv1.PrefixRate{Requests: 100, Period: "1m"},
+				PerSubject: &verifyv1.Rate{Requests: 10, Period: "1m"}, PerPrefix: &verifyv1.PrefixRate{Digits: 9, Requests: 100, Period: "1m"},
 			},
 			Request: verifyv1.RequestSettings{TTL: "10m"},
 		},

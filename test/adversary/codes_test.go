@@ -29,7 +29,7 @@ func TestCodeAttacks(t *testing.T) {
 			TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE", "MX"}, MaxPerDay: 6000,
 		}
 		p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 1000, Period: "1m"}
-		p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1000, Period: "1m"}
+		p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 1000, Period: "1m"}
 		p.Spec.APIKeys[0].Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver}
 		p.Spec.Page, p.Spec.Webhook = &verifyv1.Page{ReturnURLs: []verifyv1.ReturnURL{shopURL}}, nil
 		return nil

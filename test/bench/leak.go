@@ -64,7 +64,7 @@ func sendCodes(p *verifyv1.VerificationProject) {
 		MaxPerDay: codesPerDay,
 	}
 	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
-	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1_000_000, Period: "1s"}
+	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1s"}
 	backend := &p.Spec.APIKeys[0]
 	backend.Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver}
 	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{

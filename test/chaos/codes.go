@@ -50,7 +50,7 @@ func addCodes(p *verifyv1.VerificationProject, store system.Store) {
 		TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: most,
 	}
 	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
-	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1_000_000, Period: "1s"}
+	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1s"}
 	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
 		Name: "codes", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: codeKey},
 		Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver},

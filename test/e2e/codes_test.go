@@ -17,7 +17,7 @@ func codeSpecs() {
 			"apiKeys":[{"name":"backend","secretRef":{"name":"shop","key":"api-key"},"scopes":["Init","Status","Read","Redeliver","Deliver"]}],
 			"whatsapp":{"codes":{"templateName":"shop_code","languages":["en"],"allowedCountries":["DE"],"maxPerDay":100}},
 			"request":{"ttl":"15m"},
-			"rateLimit":{"perSubject":{"requests":100,"period":"1m"},"perPrefix":{"requests":1000,"period":"1m"}}}}`)
+			"rateLimit":{"perSubject":{"requests":100,"period":"1m"},"perPrefix":{"digits":9,"requests":1000,"period":"1m"}}}}`)
 		DeferCleanup(func(ctx SpecContext) {
 			patchProject(ctx, shopNamespace, `{"spec":{
 				"apiKeys":[{"name":"backend","secretRef":{"name":"shop","key":"api-key"}}],

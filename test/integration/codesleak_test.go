@@ -34,7 +34,7 @@ var _ = Describe("A leaked key with the scope Deliver", func() {
 				TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: perDay,
 			}
 			p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10, Period: "1m"}
-			p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Requests: 1_000_000, Period: "1m"}
+			p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1m"}
 			p.Spec.APIKeys[0].Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver}
 			p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
 				Name: "other", SecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "other-key"}, Scopes: p.Spec.APIKeys[0].Scopes,

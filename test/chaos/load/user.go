@@ -78,7 +78,7 @@ func (u *user) initBody() string {
 	if u.session {
 		terms = `,"assurance":"SESSION","browser":"CHROME/ANDROID"`
 	}
-	return fmt.Sprintf(`{"phoneNumber":%q,"method":%q%s}`, u.phone, u.method, terms)
+	return fmt.Sprintf(`{"phoneNumber":%q,"method":%q,"subject":"chaos-%d"%s}`, u.phone, u.method, u.n, terms)
 }
 
 func (u *user) drawBool(p float64) bool { return u.random.Float64() < p }
