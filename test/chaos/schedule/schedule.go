@@ -68,10 +68,8 @@ func OfAPIServer() []Kind { return []Kind{LagWatch, RepeatWatch} }
 // up, as on a busy machine.
 const NoAnswer Kind = "no-answer"
 
-// Kills reports whether the kind ends processes by kill -9.
-func (k Kind) Kills() bool {
-	return k == Kill || k == KillLeader || k == KillAll || slices.Contains(OfCodes(), k)
-}
+// Kills reports whether the kind ends processes by kill -9, at any point of their work.
+func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
 
 // Fault is a fault to inject.
 type Fault struct {
@@ -89,7 +87,8 @@ type Fault struct {
 // Options decide completely what is drawn.
 type Options struct {
 	Seed uint64
-	// Kills is the number of kills of single processes; every tenth is of the leader. KillAll comes in addition.
+	// Kills is the number of kills of single processes; every tenth is of the leader. KillAll comes in addition. Without any there are no
+	// other faults.
 	Kills int
 	// Leaders reports whether one replica holds a lease that all work depends on.
 	Leaders bool
@@ -157,6 +156,9 @@ func Draw(o Options) []Fault {
 		add(kind, [2]time.Duration{}, 0)
 	}
 	for _, other := range others {
+		if o.Kills == 0 {
+			break // a run of something else
+		}
 		for range max(other.least, o.Kills/other.per) {
 			add(other.kind, other.lasts, other.breaks)
 		}

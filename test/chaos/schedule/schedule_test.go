@@ -62,6 +62,7 @@ func TestDraw_few(t *testing.T) {
 	}
 	g.Expect(count).To(And(HaveKeyWithValue(schedule.RotateKey, 1), HaveKeyWithValue(schedule.CrashStore, 2)), "each kind is drawn")
 	g.Expect(count[schedule.Kill] + count[schedule.KillLeader]).To(Equal(5))
+	g.Expect(schedule.Draw(schedule.Options{Seed: 1})).To(BeEmpty())
 	for _, kind := range slices.Concat(schedule.OfDatabase(), schedule.OfAPIServer()) {
 		g.Expect(count).To(HaveKeyWithValue(kind, 1))
 	}
