@@ -26,10 +26,12 @@ const (
 	codesInCluster  = maxStored / 2
 	budgetInCluster = 700
 	budget          = 100_000
-	// pointTimeout bounds the wait for a marked request to reach its point.
-	pointTimeout = 30 * time.Second
+	// pointTimeout bounds the wait for a marked request to reach its point, and marks is how many are marked one after the other: one whose
+	// replica did not learn in time that it is stored has no code.
+	pointTimeout = 8 * time.Second
+	marks        = 5
 	// flightTimeout bounds the wait for enough codes in flight before the first kill.
-	flightTimeout = 20 * time.Second
+	flightTimeout = 10 * time.Second
 )
 
 // codePace is how many codes begin per second, and how long after the start of a replica the next is killed.
@@ -106,7 +108,12 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 	var err error
 	for _, kind := range kills {
 		flights += t.platform.Desk.InFlight()
-		if err = t.killAt(ctx, kind); err != nil {
+		for range marks {
+			if err = t.killAt(ctx, kind); !errors.Is(err, errNotReached) {
+				break
+			}
+		}
+		if err != nil {
 			err = fmt.Errorf("%s: %w", kind, err)
 			break
 		}
@@ -127,6 +134,9 @@ func (t *trial) awaitFlight(ctx context.Context) {
 		sleep(ctx, 20*time.Millisecond)
 	}
 }
+
+// errNotReached is returned if a marked request did not reach its point.
+var errNotReached = errors.New("no request reached the point")
 
 // killAt plays one marked user, and kills the replica that has the user's code at the point. It replaces the replica.
 func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
@@ -162,7 +172,7 @@ func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
 	case err := <-killed:
 		return err
 	case <-timeout.C:
-		return errors.New("no request reached the point")
+		return errNotReached
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -54,8 +54,8 @@ func judgeSentOnce(e *Evidence) *Verdict {
 	return v
 }
 
-// judgeResults checks C3 by the ledger against the store, both ways. What is left without a result was lost with an answer, or was in
-// flight at a process when that was killed.
+// judgeResults checks C3 by the ledger against the store, both ways. What is left without a result was lost with an answer, that of the
+// platform or that of the store, or was in flight at a process when that was killed.
 func judgeResults(e *Evidence) *Verdict {
 	v := &Verdict{Name: "C3", Holds: "what is stored of a code is what happened to it; no result only by a lost answer or a kill in flight"}
 	counts, why := map[string]int{}, reasons{}
@@ -109,13 +109,27 @@ func (e *Evidence) explainUnknown(id string, answer ledger.CodeAnswer) string {
 		return string(answer)
 	}
 	tries := e.triesOf(id)
+	created := e.histories[id][0].At
 	for i := range e.Faults {
-		if f := &e.Faults[i]; wasInFlight(f, tries, e.histories[id][0].At) {
+		if f := &e.Faults[i]; wasInFlight(f, tries, created) {
 			return f.Kind
 		}
 	}
+	// The call that created it: a process that did not learn that answers 503, or not at all.
+	last := -1
+	for i, t := range tries {
+		if t.Asked.Before(created) && (last < 0 || t.Asked.After(tries[last].Asked)) {
+			last = i
+		}
+	}
+	if last >= 0 && tries[last].Answer != http.StatusOK && tries[last].At.After(created) {
+		return noAnswer
+	}
 	return ""
 }
+
+// noAnswer is the reason of a code whose init was stored and not answered.
+const noAnswer = "init without an answer"
 
 // witnessLag is how much later than a commit a witness may have seen it.
 const witnessLag = 200 * time.Millisecond

@@ -61,6 +61,8 @@ func codeEvidence() *judge.Evidence {
 	e.Faults = append(e.Faults, ledger.Fault{
 		Kind: "kill-after-commit", From: at(1.25), Until: at(1.3), Victims: []string{"first-1"}, Replica: "of kept-back",
 	})
+	addCode(e, "unanswered", "", "")
+	e.Tries[8].Answer = 503
 	addCode(e, "redeemed", "SENT", ledger.CodeAccepted)
 	redeem(e)
 	return e
@@ -92,7 +94,8 @@ func TestJudge_goodCodes(t *testing.T) {
 	for _, v := range verdicts {
 		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
 		if v.Name == "C3" {
-			g.Expect(v.Note).To(Equal("5 SENT, 1 NOT_SENT, 3 without a result: kill-after-commit 1, killed 1, lost 1; in flight at kills: 1"))
+			g.Expect(v.Note).To(Equal("5 SENT, 1 NOT_SENT, 4 without a result: init without an answer 1, kill-after-commit 1, killed 1, lost 1; " +
+				"in flight at kills: 1"))
 		}
 	}
 	for _, v := range judge.Judge(&judge.Evidence{CodeKills: 1}) {
@@ -133,18 +136,20 @@ var codeForgeries = map[string]map[string]func(*judge.Evidence){ //nolint:gochec
 		"doubled": func(e *judge.Evidence) { e.Codes = append(e.Codes, e.Codes[0]) },
 	},
 	"C3": {
-		"sent, and removed from the ledger": func(e *judge.Evidence) { codeOf(e, "accepted").Request = "lapsed" },
-		"sent, and refused for everyone":    func(e *judge.Evidence) { setResult(e, string(ledger.CodeRefusedTemplate), "SENT") },
-		"sent, without an answer":           func(e *judge.Evidence) { setResult(e, string(ledger.CodeLost), "SENT") },
-		"not sent, and accepted":            func(e *judge.Evidence) { setResult(e, string(ledger.CodeAccepted), "NOT_SENT") },
-		"not sent, and lost":                func(e *judge.Evidence) { setResult(e, string(ledger.CodeLost), "NOT_SENT") },
-		"not sent, for a number":            func(e *judge.Evidence) { setResult(e, string(ledger.CodeRefusedNumber), "NOT_SENT") },
-		"unknown for nothing":               func(e *judge.Evidence) { setResult(e, string(ledger.CodeAccepted), "") },
-		"unknown, and another was killed":   func(e *judge.Evidence) { e.Faults[1].Replica = "of accepted" },
-		"unknown, and killed too late":      func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(17), at(18) },
-		"unknown, and killed before it":     func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(0.8), at(0.9) },
-		"unknown, and asked for after it":   func(e *judge.Evidence) { e.Tries[7].Asked = at(1.21) },
-		"unknown, by another fault":         func(e *judge.Evidence) { e.Faults[1].Kind = "freeze" },
+		"sent, and removed from the ledger":    func(e *judge.Evidence) { codeOf(e, "accepted").Request = "lapsed" },
+		"sent, and refused for everyone":       func(e *judge.Evidence) { setResult(e, string(ledger.CodeRefusedTemplate), "SENT") },
+		"sent, without an answer":              func(e *judge.Evidence) { setResult(e, string(ledger.CodeLost), "SENT") },
+		"not sent, and accepted":               func(e *judge.Evidence) { setResult(e, string(ledger.CodeAccepted), "NOT_SENT") },
+		"not sent, and lost":                   func(e *judge.Evidence) { setResult(e, string(ledger.CodeLost), "NOT_SENT") },
+		"not sent, for a number":               func(e *judge.Evidence) { setResult(e, string(ledger.CodeRefusedNumber), "NOT_SENT") },
+		"unknown for nothing":                  func(e *judge.Evidence) { setResult(e, string(ledger.CodeAccepted), "") },
+		"unknown, and another was killed":      func(e *judge.Evidence) { e.Faults[1].Replica = "of accepted" },
+		"unknown, and killed too late":         func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(17), at(18) },
+		"unknown, and killed before it":        func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(0.8), at(0.9) },
+		"unknown, and asked for after it":      func(e *judge.Evidence) { e.Tries[7].Asked = at(1.21) },
+		"unknown, by another fault":            func(e *judge.Evidence) { e.Faults[1].Kind = "freeze" },
+		"unknown, and init was answered":       func(e *judge.Evidence) { e.Tries[8].Answer = 200 },
+		"unknown, and init was refused before": func(e *judge.Evidence) { e.Tries[8].At = at(1.1) },
 		"taken back": func(e *judge.Evidence) {
 			changeLastState(e, "accepted", func(c *ledger.Change) { c.CodeState = "" })
 		},

@@ -59,7 +59,7 @@ func (l *Load) newCodeUser() *CodeUser {
 	answers := []ledger.CodeAnswer{
 		ledger.CodeAcceptedBare, ledger.CodeLost, ledger.CodeOtherNumber, ledger.CodeRefusedNumber, ledger.CodeRefusedTemplate,
 	}
-	u.plan = plan{answer: ledger.CodeAccepted, hold: 3*time.Second + time.Duration(u.random.Int64N(int64(3*time.Second)))}
+	u.plan = plan{answer: ledger.CodeAccepted, hold: 3*time.Second + time.Duration(u.random.Int64N(int64(5*time.Second)))}
 	if drawn := u.random.IntN(3 * len(answers)); drawn < len(answers) {
 		u.plan.answer = answers[drawn]
 	}
