@@ -28,12 +28,12 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// What becomes of the code of a number. None may show.
+// What becomes of the code of a number. None may show. The page shows the last two digits, which are the same.
 const (
-	codeDelivered    = "+4917112345601" // accepted, and reported as sent, delivered and read
-	codeRefused      = "+4917112345602" // refused at once with 131026
-	codeRefusedLater = "+4917112345603" // accepted, and reported as failed two seconds later
-	codeSilent       = "+4917112345604" // accepted, and nothing after that
+	codeDelivered    = "+491711000077" // accepted, and reported as sent, delivered and read
+	codeRefused      = "+491712000077" // refused at once with 131026
+	codeRefusedLater = "+491713000077" // accepted, and reported as failed two seconds later
+	codeSilent       = "+491714000077" // accepted, and nothing after that
 )
 
 // TestCodes_nobodyLearnsWhoHasWhatsApp looks for a minute at all that a page, and an API key without the scope Read, show of four numbers.
