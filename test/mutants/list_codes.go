@@ -53,7 +53,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-not-in-the-idempotency-key", Promise: "docs/security.md#what-holds-at-which-level: a second code by a retry",
-		Symbol: "verification.(*Service).hashBody", Old: "Deliver: terms.Deliver,", New: "",
+		Symbol: "verification.bodyHash", Old: "Deliver: terms.Deliver,", New: "",
 		Suite: "domain", Test: "TestBodyHash_deliver",
 	},
 	{
