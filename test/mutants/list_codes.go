@@ -77,12 +77,12 @@ var codeMutants = []Mutant{
 	{
 		Name: "code-evicted-by-links", Promise: "docs/security.md#what-holds-at-which-level: pumping",
 		Symbol: "verification.(*Request).afterRest", Old: "r.DeliversCode() && !r.Test", New: "r.DeliversCode() && r.Test",
-		Suite: "memory", Test: "kept for 24 h",
+		Suite: "memory", Test: "keep a request with a code for a day",
 	},
 	{
 		Name: "code-counted-for-each-form-of-a-number", Promise: "docs/security.md#what-holds-at-which-level: in whatever form it is written",
-		Symbol: "verification.(*Admissions).addCodeWaits", Old: "phone.Canonical(c.Phone)", New: "c.Phone",
-		Suite: "memory", Test: "code of a number",
+		Symbol: "verification.(*Admissions).addCodeWaits", Old: "phone.Canonical(c.Phone)", New: "phone.Number(c.Phone)",
+		Suite: "memory", Test: "send a number one code a minute",
 	},
 	{
 		Name: "code-share-of-all-keys", Promise: "docs/security.md#what-holds-at-which-level: a key its share of maxPerDay",

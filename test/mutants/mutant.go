@@ -70,6 +70,6 @@ var suites = map[string]Suite{
 	},
 	"chaos codes": {
 		Package: "./test/chaos", Limit: 5 * time.Minute,
-		Program: []string{"-store=postgresql", "-requests=10", "-rate=0", "-kills=0", "-codekills=16", "-seed=1", "-dir={dir}"},
+		Program: []string{"-store=postgresql", "-requests=2", "-rate=0", "-kills=0", "-codekills=16", "-seed=1", "-dir={dir}"},
 	},
 }
