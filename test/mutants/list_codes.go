@@ -27,6 +27,13 @@ var codeMutants = []Mutant{
 		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
 	},
 	{
+		Name: "code-tries-of-each-ticket", Promise: "docs/security.md#what-holds-at-which-level: three tries in all, on the page and in confirm",
+		Symbol: "page.(*Handler).serveConfirm", Old: "ctx, cancel := storeContext(v)",
+		New: "if _, known := h.checking.LoadOrStore(v.path, nil); !known && v.request.DeliversCode() {\n" +
+			"\t\th.answerForm(v, http.StatusUnprocessableEntity, view.WrongDigits)\n\t\treturn\n\t}\n\tctx, cancel := storeContext(v)",
+		Suite: "page", Test: "TestCode_newTicketKeepsTries",
+	},
+	{
 		Name: "code-five-tries", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
 		Symbol: "verification.(*Request).MaxTries", Old: "return MaxDeliveredTries", New: "return MaxConfirmTries",
 		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
