@@ -87,7 +87,7 @@ func parseOptions(args []string) (options, error) {
 	switch o.standby {
 	case system.NoStandby:
 	case system.Synchronous, system.Asynchronous:
-		stores = string(system.PostgreSQL)
+		stores, o.codeKills = string(system.PostgreSQL), 0 // no proxy there knows transactions
 	default:
 		return o, fmt.Errorf("-standby is %q: want %s or %s", o.standby, system.Synchronous, system.Asynchronous)
 	}
