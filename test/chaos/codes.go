@@ -121,9 +121,22 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 	}
 	close(stop)
 	err = errors.Join(err, <-ended)
+	t.settleCodes(ctx)
 	t.logf("%s: %d kills on the way of codes in %s, %d in flight on average", t.store, len(kills), time.Since(began).Round(time.Second),
 		flights/len(kills))
 	return errors.Join(err, t.lines.checkNames(), t.roster.awaitReady(ctx))
+}
+
+// settleTime is how long the results of answered codes take to be stored, on a busy machine.
+const settleTime = 2 * time.Second
+
+// settleCodes returns when the results of all codes are stored: later faults explain nothing about them.
+func (t *trial) settleCodes(ctx context.Context) {
+	t.platform.Desk.Calm()
+	for ctx.Err() == nil && t.platform.Desk.InFlight() > 0 {
+		sleep(ctx, 20*time.Millisecond)
+	}
+	sleep(ctx, settleTime)
 }
 
 // codesInFlight is how many codes are in flight before the first kill.

@@ -22,6 +22,8 @@ type Desk struct {
 	// Caller names the process that calls from an address.
 	Caller func(address string) string
 
+	calm chan struct{} // closed when no answer is held any more
+
 	mu       sync.Mutex
 	plans    map[string]plan
 	digits   map[string]string
@@ -133,9 +135,23 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	if p.received != nil {
 		p.received(code.Request, d.Caller(r.RemoteAddr))
 	}
-	sleep(r.Context(), p.hold)
+	d.hold(r.Context(), p.hold)
 	answerCode(w, p.answer, c.To)
 	return true
+}
+
+// Calm ends the wait of all answers, and of those that come.
+func (d *Desk) Calm() { close(d.calm) }
+
+// hold waits before an answer.
+func (d *Desk) hold(ctx context.Context, length time.Duration) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-d.calm:
+	case <-timer.C:
+	}
 }
 
 func (d *Desk) begin(number string) plan {

@@ -48,7 +48,7 @@ func TestUser_entersCodes(t *testing.T) {
 	g.Expect(changeDigits("000123", 5)).To(Equal("000128"))
 	u := &user{n: 7, method: "TELEGRAM", number: "+4915100000007", phone: "+4915100000007"}
 	g.Expect(u.recipient()).To(Equal("10000007"))
-	g.Expect(u.initBody()).To(MatchJSON(`{"phoneNumber": "+4915100000007", "method": "TELEGRAM"}`))
+	g.Expect(u.initBody()).To(MatchJSON(`{"phoneNumber": "+4915100000007", "method": "TELEGRAM", "subject": "chaos-7"}`))
 	u.method, u.session = "WHATSAPP", true
 	g.Expect(u.recipient()).To(Equal("4915100000007"))
 	g.Expect(u.initBody()).To(ContainSubstring(`"assurance":"SESSION"`))

@@ -30,7 +30,7 @@ type Platform struct {
 
 // StartPlatform runs the APIs. The caller must Close them.
 func StartPlatform(ctx context.Context) (*Platform, error) {
-	p := &Platform{asked: map[int64]bool{}, digits: map[string]string{}}
+	p := &Platform{Desk: Desk{calm: make(chan struct{})}, asked: map[int64]bool{}, digits: map[string]string{}}
 	var err error
 	p.Server, err = system.Serve(ctx, p)
 	return p, err
