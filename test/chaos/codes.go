@@ -37,9 +37,9 @@ const (
 // codePace is how many codes begin per second, and how long after the start of a replica the next is killed.
 func codePace(store system.Store) (perSecond float64, between time.Duration) {
 	if store == system.Kubernetes {
-		return 8, 1200 * time.Millisecond
+		return 8, time.Second
 	}
-	return 12, 500 * time.Millisecond
+	return 12, 300 * time.Millisecond
 }
 
 // addCodes lets the project send codes, with a key that may ask for them.
