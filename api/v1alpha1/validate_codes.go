@@ -31,7 +31,8 @@ func (c *Codes) validateFields(path *field.Path) field.ErrorList {
 	}
 	errs := templateNameRule.checkRequired(path.Child("templateName"), c.TemplateName)
 	errs = append(errs, validateRequiredSet(path.Child("languages"), "languages", c.Languages, templateLanguageRule, maxCodeLanguages)...)
-	errs = append(errs, validateRequiredSet(path.Child("allowedCountries"), "allowedCountries", c.AllowedCountries, countryRule, maxCodeCountries)...)
+	errs = append(errs,
+		validateRequiredSet(path.Child("allowedCountries"), "allowedCountries", c.AllowedCountries, countryRule, maxCodeCountries)...)
 	if c.MaxPerDay < minCodesPerDay || c.MaxPerDay > maxCodesPerDay {
 		errs = append(errs, field.Invalid(path.Child("maxPerDay"), c.MaxPerDay,
 			fmt.Sprintf("must be between %d and %d", minCodesPerDay, maxCodesPerDay)))

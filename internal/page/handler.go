@@ -353,7 +353,7 @@ func (h *Handler) viewOf(v *visit) *view.View {
 	out.Purpose, out.TimeLeft = s.PurposeIn(out.Language, r), r.EndsAt().Sub(now)
 	out.Scanned, out.FromChat = v.r.URL.Query().Has(scanned), !v.hasCode && len(v.marks) == 0
 	open := !isFinal(out.State) && !r.IsProven()
-	switch out.AsksCode = r.DeliversCode() && !(open && v.choosesMethod()); {
+	switch out.AsksCode = r.DeliversCode() && (!open || !v.choosesMethod()); {
 	case out.AsksCode && open:
 		out.TextURL, out.TextDelay = v.path+"?method="+string(r.Method), r.CreatedAt.Add(codeTime).Sub(now)
 	case r.DeliversCode() && open:

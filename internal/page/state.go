@@ -8,8 +8,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// stateOf returns what the page of a request shows at now with a messenger. chosen is whether its user chose that one, in place of a code
-// too, and opened whether they tapped the button that opens it. The end is shown when the API shows it, after verification.ExpiryGrace, because nothing may follow it.
+// stateOf returns what the page of a request shows at now with a messenger. chosen is set if its user chose the messenger, also in place of
+// a code; opened if they tapped the button that opens it. The end is shown only after verification.ExpiryGrace, as in the API.
 func stateOf(s *settings.Settings, r *verification.Request, method verification.Method, chosen, opened bool, now time.Time) view.State {
 	hint := r.HintOfMessage(now)
 	if about := methodOfHint(s, hint); about != "" && about != method {

@@ -92,8 +92,11 @@ var errCodesBusy = &Error{
 // noSlot is the slot of a request to whose number nothing is sent.
 type noSlot struct{}
 
+// StartSending implements CodeSlot.
 func (noSlot) StartSending(Request) {}
-func (noSlot) Release()             {}
+
+// Release implements CodeSlot.
+func (noSlot) Release() {}
 
 // DeliversCode reports whether a code is sent to the number.
 func (r *Request) DeliversCode() bool { return r.Terms.Deliver == DeliverCode }

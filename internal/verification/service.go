@@ -133,8 +133,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.create(ctx, in, New{
 		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL,
-		KeyName: in.KeyName, BodyHash: bodyHash, Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
-		Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
+		KeyName: in.KeyName, BodyHash: bodyHash, Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms,
+		Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
 	})
 	if err != nil {
 		return Initiated{}, err

@@ -120,7 +120,7 @@ func (s *CodeSender) recordResult(r *verification.Request, result verification.C
 		if errors.Is(err, verification.Unavailable(nil)) {
 			return false, nil
 		}
-		return true, err //nolint:wrapcheck // logged below
+		return true, err
 	})
 	if err != nil {
 		s.Log.Error(err, "result of code not recorded", "requestID", r.ID)

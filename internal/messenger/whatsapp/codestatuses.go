@@ -27,7 +27,7 @@ func (d *delivery) receiveCodeStatus(ctx context.Context, s *status, reference s
 	id, created, _ := strings.Cut(reference, ":")
 	micros, err := strconv.ParseInt(created, 10, 64)
 	if err != nil {
-		return nil //nolint:nilerr // no reference of ours
+		return nil // no reference of ours
 	}
 	ctx, cancel := context.WithTimeout(ctx, messageTimeout)
 	defer cancel()

@@ -172,15 +172,15 @@ func ContentSecurityPolicy(v *View, frameAncestors []string) string {
 	if len(frameAncestors) > 0 {
 		ancestors = strings.Join(frameAncestors, " ")
 	}
-	styles := hashOf(style)
+	styles := []string{hashOf(style)}
 	for _, own := range v.ownStyles() {
-		styles += " " + hashOf(own)
+		styles = append(styles, hashOf(own))
 	}
 	forms := "'none'"
 	if len(v.FormTargets) > 0 {
 		forms = strings.Join(v.FormTargets, " ")
 	}
-	return "default-src 'none'; style-src " + styles + "; script-src " + hashOf(script) +
+	return "default-src 'none'; style-src " + strings.Join(styles, " ") + "; script-src " + hashOf(script) +
 		"; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action " + forms + "; frame-ancestors " + ancestors
 }
 
