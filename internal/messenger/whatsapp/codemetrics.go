@@ -22,18 +22,15 @@ const otherCountry = "other"
 // CodeMetrics count delivered codes. Every series of the project's countries exists from the first scrape on. It implements
 // prometheus.Collector.
 type CodeMetrics struct {
-	settings    func() *settings.Settings
-	outcomes    *prometheus.CounterVec // by country and outcome
-	redeemed    *prometheus.CounterVec // by country
-	failures    *prometheus.CounterVec // by reason
-	otherNumber prometheus.Counter
-	inFlight    prometheus.Gauge
-	busy        prometheus.Counter
+	settings func() *settings.Settings
+	outcomes *prometheus.CounterVec // by country and outcome
+	redeemed *prometheus.CounterVec // by country
+	failures *prometheus.CounterVec // by reason
 	// counted has the messages whose failure was counted: Meta posts copies of each status.
 	counted *messenger.Cooldown
 }
 
-// NewCodeMetrics returns the metrics of a project's codes, registered unless registerer is nil. current returns its settings, or nil.
+// NewCodeMetrics returns the metrics of a project's codes, registered. current returns its settings, or nil.
 func NewCodeMetrics(current func() *settings.Settings, registerer prometheus.Registerer) (*CodeMetrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -46,22 +43,13 @@ func NewCodeMetrics(current func() *settings.Settings, registerer prometheus.Reg
 		redeemed: counter("phoneproof_codes_redeemed_total",
 			"Codes sent through WhatsApp that were entered, by the country of the number. Each counts once, at the replica that stored it.",
 			"country"),
-		failures: counter("phoneproof_code_failures_total", "Codes that were not accepted, or accepted and not delivered, by reason.", "reason"),
-		otherNumber: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "phoneproof_codes_other_number_total",
-			Help: "Codes that Meta sent to another number than the one that was asked for. Their digits verify nothing.",
-		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "phoneproof_codes_in_flight", Help: "Codes that are being sent."}),
-		busy: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "phoneproof_codes_busy_total", Help: "Requests for a code that found all places to send taken.",
-		}),
+		failures: counter("phoneproof_code_failures_total",
+			"Codes that were not accepted, or accepted and not delivered, by reason. other_number: Meta sent the code to another number, and "+
+				"its digits verify nothing.", "reason"),
 		counted: messenger.NewCooldown(maxStatuses, statusMemory),
 	}
 	for _, reason := range listCodeReasons() {
 		m.failures.WithLabelValues(reason)
-	}
-	if registerer == nil {
-		return m, nil
 	}
 	if err := registerer.Register(m); err != nil {
 		return nil, fmt.Errorf("register metrics of codes: %w", err)
@@ -70,7 +58,7 @@ func NewCodeMetrics(current func() *settings.Settings, registerer prometheus.Reg
 }
 
 func (m *CodeMetrics) listParts() []prometheus.Collector {
-	return []prometheus.Collector{m.outcomes, m.redeemed, m.failures, m.otherNumber, m.inFlight, m.busy}
+	return []prometheus.Collector{m.outcomes, m.redeemed, m.failures}
 }
 
 // Describe implements prometheus.Collector.
@@ -115,11 +103,7 @@ func (m *CodeMetrics) countryOf(n phone.Number) string {
 // countResult counts what the sender learned of the code of a request.
 func (m *CodeMetrics) countResult(r *verification.Request, result verification.CodeResult) {
 	m.outcomes.WithLabelValues(m.countryOf(r.Phone), codeOutcomes[result.State]).Inc()
-	switch result.Reason {
-	case "":
-	case verification.CodeReasonOtherNumber:
-		m.otherNumber.Inc()
-	default:
+	if result.Reason != "" {
 		m.failures.WithLabelValues(result.Reason).Inc()
 	}
 }

@@ -83,7 +83,8 @@ func judgeErrorCodes(codes []int) verification.CodeResult {
 
 // listCodeReasons returns every reason of a code that did not arrive, as metrics name them.
 func listCodeReasons() []string {
-	reasons := []string{reasonUnreachable, reasonTooLate, reasonNotConfigured, reasonNoAnswer, reasonOther, reasonToken}
+	reasons := []string{reasonUnreachable, reasonTooLate, reasonNotConfigured, reasonNoAnswer, reasonOther, reasonToken,
+		verification.CodeReasonOtherNumber}
 	for _, table := range []map[int]string{notSentReasons, sentReasons} {
 		for _, reason := range table {
 			reasons = append(reasons, reason)

@@ -51,7 +51,6 @@ func (s *CodeSender) ReserveSlot() (verification.CodeSlot, bool) {
 	case s.slots <- struct{}{}:
 		return codeSlot{s}, true
 	default:
-		s.Metrics.busy.Inc()
 		return nil, false
 	}
 }
@@ -61,10 +60,8 @@ func (s codeSlot) Release() { <-s.slots }
 
 // StartSending sends the code of a request that was just stored, and frees the place when its result is recorded.
 func (s codeSlot) StartSending(r verification.Request) {
-	s.Metrics.inFlight.Inc()
 	go func() {
 		defer s.Release()
-		defer s.Metrics.inFlight.Dec()
 		defer panics.Recover(func(failure error) { s.Log.Error(failure, "sending of code ended", "requestID", r.ID) })
 		result := s.send(&r)
 		s.Metrics.countResult(&r, result)

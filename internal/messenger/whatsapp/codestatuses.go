@@ -40,7 +40,7 @@ func (d *delivery) receiveCodeStatus(ctx context.Context, s *status, reference s
 		return fmt.Errorf("read request of delivered code: %w", err)
 	}
 	result := s.judgeCodeStatus(r.Phone)
-	if s.Status == statusFailed && s.ID != "" && d.hook.codes.counted.TryStart(d.now, s.ID) {
+	if result.Reason != "" && result.Reason != r.Code.Reason && s.ID != "" && d.hook.codes.counted.TryStart(d.now, s.ID) {
 		d.hook.codes.failures.WithLabelValues(result.Reason).Inc()
 	}
 	if result.State == "" || result.State == r.Code.State && result.Reason != verification.CodeReasonOtherNumber {
@@ -48,9 +48,6 @@ func (d *delivery) receiveCodeStatus(ctx context.Context, s *status, reference s
 	}
 	if err := d.hook.service.RecordCodeResult(ctx, id, createdAt, result, d.settings.EventKinds()); err != nil {
 		return fmt.Errorf("record result of delivered code: %w", err)
-	}
-	if result.Reason == verification.CodeReasonOtherNumber && r.Code.Reason != result.Reason {
-		d.hook.codes.otherNumber.Inc()
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ func TestStatuses_ofCodes(t *testing.T) {
 			}
 			got := f.state(r.ID).Code
 			f.Expect(string(got.State) + " " + got.Reason).To(Equal(c.want))
+			if got.Reason == "other_number" && got.Reason != reason {
+				f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues(got.Reason))).To(BeEquivalentTo(1))
+			}
 		})
 	}
 }

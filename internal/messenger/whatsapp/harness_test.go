@@ -123,9 +123,11 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 	}
 	client, err := NewClient(o)
 	f.Expect(err).NotTo(HaveOccurred())
+	codes, err := NewCodeMetrics(func() *settings.Settings { return f.settings }, prometheus.NewRegistry())
+	f.Expect(err).NotTo(HaveOccurred())
 	hook, err := NewHook(Options{
 		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,
-		PageURL: pageOf, Clock: f.clock, Log: f.logger(), Registerer: f.registry,
+		PageURL: pageOf, Codes: codes, Clock: f.clock, Log: f.logger(), Registerer: f.registry,
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	return hook

@@ -33,7 +33,7 @@ type Options struct {
 	Client *Client
 	// PageURL returns the page of a proven request, empty if it has none; nil if no project has a page.
 	PageURL func(*settings.Settings, *verification.Request) string
-	// Codes count delivered codes; nil for metrics that are not exported.
+	// Codes count delivered codes. Required.
 	Codes *CodeMetrics
 	// Clock is the clock; the real one if nil.
 	Clock clock.PassiveClock
@@ -65,8 +65,8 @@ type Hook struct {
 
 // NewHook returns the handler of Path, with its metrics registered.
 func NewHook(o Options) (*Hook, error) {
-	if o.Settings == nil || o.Service == nil || o.Client == nil {
-		return nil, errors.New("the WhatsApp hook needs Settings, Service and Client")
+	if o.Settings == nil || o.Service == nil || o.Client == nil || o.Codes == nil {
+		return nil, errors.New("the WhatsApp hook needs Settings, Service, Client and Codes")
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -81,11 +81,6 @@ func NewHook(o Options) (*Hook, error) {
 	statuses, err := newStatusCounter(o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("create metrics: %w", err)
-	}
-	if o.Codes == nil {
-		if o.Codes, err = NewCodeMetrics(o.Settings, nil); err != nil {
-			return nil, fmt.Errorf("create metrics: %w", err)
-		}
 	}
 	return &Hook{
 		settings: o.Settings, service: o.Service, client: o.Client, pageURL: o.PageURL, clock: o.Clock, log: o.Log, metrics: m,
