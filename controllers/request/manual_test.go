@@ -107,11 +107,6 @@ func (w *scriptedManualStore) SessionStep(verification.SessionStep) {
 	w.Fail("a manual request needs no confirmation")
 }
 
-// CodeStarted implements verification.Observer.
-func (w *scriptedManualStore) CodeStarted(*verification.Request) {
-	w.Fail("a manual request delivers no code")
-}
-
 // CodeRedeemed implements verification.Observer.
 func (w *scriptedManualStore) CodeRedeemed(*verification.Request) {
 	w.Fail("a manual request delivers no code")

@@ -130,9 +130,6 @@ func (m *conversions) TestStarted(outcome verification.TestOutcome) {
 	}
 }
 
-// CodeStarted implements verification.Observer. The sender counts codes, by their outcomes.
-func (m *conversions) CodeStarted(*verification.Request) {}
-
 // CodeRedeemed implements verification.Observer.
 func (m *conversions) CodeRedeemed(r *verification.Request) { m.codes.CountRedeemed(r) }
 

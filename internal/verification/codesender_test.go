@@ -61,10 +61,9 @@ func (s *slot) end(how func()) {
 type codeSteps struct {
 	steps
 
-	codesStarted, codesRedeemed int
+	codesRedeemed int
 }
 
-func (s *codeSteps) CodeStarted(*verification.Request)  { s.codesStarted++ }
 func (s *codeSteps) CodeRedeemed(*verification.Request) { s.codesRedeemed++ }
 
 // codeInitiation is a call that asks for a code.

@@ -44,8 +44,6 @@ type Observer interface {
 	SessionStep(step SessionStep)
 	// TestStarted is called after the request of a test key was stored, in place of all others.
 	TestStarted(outcome TestOutcome)
-	// CodeStarted is called after a new request with DeliverCode was stored, beside Started.
-	CodeStarted(r *Request)
 	// CodeRedeemed is called after the code that was sent to the number was entered at this process, once for a request.
 	CodeRedeemed(r *Request)
 }
@@ -209,10 +207,6 @@ func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 	default:
 		s.Observer.Started(r.Method)
 		s.observeStep(r, SessionStarted)
-		if r.DeliversCode() {
-			started := *r // so that requests without a code stay on the stack
-			s.Observer.CodeStarted(&started)
-		}
 	}
 }
 

@@ -28,7 +28,6 @@ type steps struct {
 	verified int
 }
 
-func (*steps) CodeStarted(*verification.Request)             {}
 func (*steps) CodeRedeemed(*verification.Request)            {}
 func (*steps) Started(verification.Method)                   {}
 func (s *steps) Verified(verification.Method, time.Duration) { s.verified++ }
