@@ -179,9 +179,9 @@ func (s *VerificationProjectSpec) EffectiveCodes() *Codes {
 	return s.WhatsApp.Codes
 }
 
-// CountDeliverKeys returns how many API keys may have codes sent. It includes
+// countDeliverKeys returns how many API keys may have codes sent. It includes
 // expired keys, as the shares of other limits do, and no test keys.
-func (s *VerificationProjectSpec) CountDeliverKeys() int32 {
+func (s *VerificationProjectSpec) countDeliverKeys() int32 {
 	var keys int32
 	for i := range s.APIKeys {
 		if !s.APIKeys[i].IsTest() && slices.Contains(s.APIKeys[i].Scopes, ScopeDeliver) {
@@ -198,7 +198,7 @@ func (s *VerificationProjectSpec) EffectiveCodeShare() (day, hour int32) {
 	if codes == nil {
 		return 0, 0
 	}
-	day = max(1, codes.MaxPerDay/max(1, s.CountDeliverKeys()))
+	day = max(1, codes.MaxPerDay/max(1, s.countDeliverKeys()))
 	return day, max(1, day/6)
 }
 

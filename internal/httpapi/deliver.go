@@ -36,7 +36,7 @@ func (x *exchange) refuseCode(initiation verification.Initiation) *verification.
 	account := x.settings.WhatsApp // there is one, because the method is WhatsApp
 	switch {
 	case account.Codes == nil:
-		return errNoCodes
+		return verification.ErrNoCodes
 	case initiation.Subject == "":
 		return errMissingSubject
 	case !initiation.Test && !takesCodes(account.Codes, initiation.Phone):

@@ -168,8 +168,6 @@ var (
 		`Codes are sent through WhatsApp. Send "method": "WHATSAPP", or leave deliver out.`)
 	errDeliverAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"With deliver the assurance is SESSION, which init cannot lower. Leave assurance out.")
-	errNoCodes = newError(verification.CodeCodesNotConfigured, fieldDeliver,
-		"This project sends no codes: it needs spec.whatsapp.codes. Leave deliver out.")
 	errCountryRefused = newError(verification.CodeCountryRefused, fieldPhoneNumber,
 		"This project sends no codes to numbers of this country, or of this kind. Leave deliver out: a link works for every number.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,

@@ -19,8 +19,6 @@ type Codes struct {
 	Languages []string
 	// Countries are those that codes are sent to.
 	Countries map[phone.Region]bool
-	// MaxPerDay is how many codes the project sends in a day.
-	MaxPerDay int
 
 	matcher language.Matcher
 }
@@ -29,7 +27,7 @@ func buildCodes(spec *verifyv1.Codes) *Codes {
 	if spec == nil {
 		return nil
 	}
-	c := &Codes{TemplateName: spec.TemplateName, MaxPerDay: int(spec.MaxPerDay), Countries: map[phone.Region]bool{}}
+	c := &Codes{TemplateName: spec.TemplateName, Countries: map[phone.Region]bool{}}
 	for _, country := range spec.AllowedCountries {
 		c.Countries[phone.Region(country)] = true
 	}

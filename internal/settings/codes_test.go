@@ -24,8 +24,8 @@ func TestFromProject_codes(t *testing.T) {
 	}
 	s := settingsOf(p, newValues())
 	codes := s.WhatsApp.Codes
-	g.Expect([]any{codes.TemplateName, codes.Languages, codes.Countries, codes.MaxPerDay}).To(Equal([]any{
-		"phoneproof_code", []string{"en", "pt_BR"}, map[phone.Region]bool{"DE": true, "JE": true}, 600,
+	g.Expect([]any{codes.TemplateName, codes.Languages, codes.Countries}).To(Equal([]any{
+		"phoneproof_code", []string{"en", "pt_BR"}, map[phone.Region]bool{"DE": true, "JE": true},
 	}))
 	for name, row := range map[string]struct {
 		scopes     []verifyv1.Scope

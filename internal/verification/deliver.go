@@ -75,8 +75,8 @@ type CodeSlot interface {
 	Release()
 }
 
-// errNoSender refuses a code in a project that sends none.
-var errNoSender = &Error{
+// ErrNoCodes refuses a code in a project that sends none.
+var ErrNoCodes = &Error{
 	Code: CodeCodesNotConfigured, Field: "deliver",
 	Message: "This project sends no codes: it needs spec.whatsapp.codes. Leave deliver out.",
 	Err:     errors.New("no sender of codes"),

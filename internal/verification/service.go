@@ -179,7 +179,7 @@ func (s *Service) reserveSlot(in Initiation) (CodeSlot, *Error) {
 	case in.Terms.Deliver != DeliverCode || in.Test:
 		return noSlot{}, nil
 	case s.Sender == nil:
-		return nil, errNoSender
+		return nil, ErrNoCodes
 	}
 	slot, isFree := s.Sender.ReserveSlot()
 	if !isFree {

@@ -93,7 +93,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-share-of-all-keys", Promise: "docs/security.md#what-holds-at-which-level: a key its share of maxPerDay",
-		Symbol: "v1alpha1.(*VerificationProjectSpec).EffectiveCodeShare", Old: "s.CountDeliverKeys()", New: "1",
+		Symbol: "v1alpha1.(*VerificationProjectSpec).EffectiveCodeShare", Old: "s.countDeliverKeys()", New: "1",
 		Suite: "api", Test: "TestEffectiveCodeShare",
 	},
 	{
