@@ -28,7 +28,7 @@ type Codes struct {
 
 	graph     *graph
 	condition metav1.Condition
-	judged    string // the codes that the condition was judged for; empty before the first answer
+	judged    string // the codes that the condition says something of; empty before the first
 	failures  int    // questions in a row that were not answered
 }
 
@@ -63,18 +63,15 @@ func (c *Codes) reconcileOnce(ctx context.Context) time.Duration {
 	}
 	codes := s.WhatsApp.Codes
 	asked := fmt.Sprint(s.WhatsApp.PhoneNumberID, s.WhatsApp.BusinessAccountID, codes.TemplateName, codes.Languages, s.TTL)
-	if err == nil {
-		c.failures, c.judged = 0, asked
+	if err == nil || c.judged != asked { // else what was known stays
+		c.judged = asked
 		c.setCondition(s, says)
+	}
+	if err == nil {
+		c.failures = 0
 		return controllers.Jitter(templateInterval)
 	}
 	c.failures++
-	switch {
-	case c.judged == asked: // what was known stays
-		c.setCondition(s, verdict{c.condition.Status, c.condition.Reason, c.condition.Message})
-	case c.failures > patience:
-		c.setCondition(s, says)
-	}
 	c.Log.V(1).Info("template read failed, will retry", "cause", err.Error())
 	return max(retryAfter(c.failures), c.graph.requestedWait(err))
 }
