@@ -15,34 +15,11 @@ const codesReady = verifyv1.ConditionCodesReady
 func codeChecks() []check {
 	return []check{
 		{
-			name: "TemplateMissing", problem: "the WhatsApp Business account has no template of the name in `spec.whatsapp.codes`, so no code is sent",
-			remedy: "create it as docs/channels.md, \"Codes through WhatsApp\", shows, or correct `spec.whatsapp.codes.templateName`",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateMissing),
-		},
-		{
-			name: "TemplateLanguageMissing", problem: "the template of codes lacks a language, so users of that language get no code",
-			remedy: "add the language to the template in the WhatsApp Manager, or take it out of `spec.whatsapp.codes.languages`",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateLanguageMissing),
-		},
-		{
-			name: "TemplateNotApproved", problem: "Meta has not approved the template of codes, or has paused or disabled it, so no code is sent",
-			remedy: "look at the template in the WhatsApp Manager: it says why, and since when; until then name another one in `spec.whatsapp.codes.templateName`",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateNotApproved),
-		},
-		{
-			name: "TemplateUnfit", problem: "the template of codes is not of category AUTHENTICATION, or its button does not copy the code",
-			remedy: "neither can be changed: create another template as docs/channels.md, \"Codes through WhatsApp\", shows, and name it in `spec.whatsapp.codes.templateName`",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateWrongCategory, verifyv1.ReasonTemplateWithoutButton),
-		},
-		{
-			name: "TemplateArrivesLate", problem: "Meta may deliver a code after its request has ended, and you pay for it",
-			remedy: "lower `message_send_ttl_seconds` of the template, or raise `spec.request.ttl`, which may be 15m with codes",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateTTLTooLong),
-		},
-		{
-			name: "TemplateQualityLow", problem: "users block or report the template of codes, and Meta may pause it",
-			remedy: "have codes sent only to users who ask for them: lower `spec.rateLimit.perSubject` and `spec.rateLimit.perPrefix`, and look for strangers' numbers",
-			find:   onReasons(codesReady, verifyv1.ReasonTemplateQualityLow),
+			name: "TemplateUnfit", problem: "the template of codes is not as it must be: codes are not sent, arrive late, or soon stop",
+			remedy: "do what the evidence says, to the template or to `spec.whatsapp.codes`; docs/channels.md, \"Codes through WhatsApp\", shows how to create one",
+			find: onReasons(codesReady, verifyv1.ReasonTemplateMissing, verifyv1.ReasonTemplateLanguageMissing, verifyv1.ReasonTemplateNotApproved,
+				verifyv1.ReasonTemplateWrongCategory, verifyv1.ReasonTemplateWithoutButton, verifyv1.ReasonTemplateTTLTooLong,
+				verifyv1.ReasonTemplateQualityLow),
 		},
 		{
 			name: "TemplateUnchecked", problem: "whether the template of codes can be sent is not known",

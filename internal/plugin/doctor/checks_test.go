@@ -211,14 +211,9 @@ var cases = map[string]struct {
 	"CallbackNotRegistered": {asked(metav1.ConditionUnknown, verifyv1.ReasonRegistering), "(asked just now)"},
 	"Silent":                {condition(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages), "because"},
 
-	"TemplateMissing":         {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateMissing), "because"},
-	"TemplateLanguageMissing": {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateLanguageMissing), "because"},
-	"TemplateNotApproved":     {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateNotApproved), "because"},
-	"TemplateUnfit":           {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
-	"TemplateArrivesLate":     {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateTTLTooLong), "because"},
-	"TemplateQualityLow":      {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateQualityLow), "because"},
-	"TemplateUnchecked":       {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
-	"CodesHalfUsed":           {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
+	"TemplateUnfit":     {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
+	"TemplateUnchecked": {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
+	"CodesHalfUsed":     {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
 
 	"DatabaseUnreachable": {func(f *Facts) {
 		f.Project.Spec.Storage.Type = verifyv1.StoragePostgreSQL

@@ -181,14 +181,9 @@ var made = map[string]func(*patient){
 	},
 	"Silent": byCondition(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages),
 
-	"TemplateMissing":         byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateMissing),
-	"TemplateLanguageMissing": byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateLanguageMissing),
-	"TemplateNotApproved":     byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateNotApproved),
-	"TemplateUnfit":           byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWrongCategory),
-	"TemplateArrivesLate":     byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateTTLTooLong),
-	"TemplateQualityLow":      byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateQualityLow),
-	"TemplateUnchecked":       byCondition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked),
-	"CodesHalfUsed":           byCondition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
+	"TemplateUnfit":     byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWrongCategory),
+	"TemplateUnchecked": byCondition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked),
+	"CodesHalfUsed":     byCondition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 
 	"DatabaseUnreachable": func(p *patient) {
 		p.edit(func(s *verifyv1.VerificationProjectSpec) {
