@@ -134,7 +134,7 @@ func (x *exchange) answerList(query verification.ListQuery, page verification.Li
 }
 
 // answerRequest answers with one request and its attempts. codeReason is what the messenger answered to its code; empty for none, and for
-// keys without the scope Read, because it may tell who has WhatsApp.
+// keys without the scope Read, because it may show who has WhatsApp.
 func (x *exchange) answerRequest(status int, request *verification.Request, codeReason string) {
 	buffer := takeBuffer()
 	body := x.appendRequest(*buffer, request)

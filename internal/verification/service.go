@@ -129,7 +129,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	if err != nil {
 		return Initiated{}, err
 	}
-	created, err := s.create(ctx, in, New{
+	created, err := s.createRequest(ctx, in, New{
 		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL,
 		KeyName: in.KeyName, BodyHash: bodyHash, Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms,
 		Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
@@ -147,9 +147,9 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	return Initiated{Created: created, Code: code}, nil
 }
 
-// create stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its code: of
+// createRequest stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its code: of
 // many that overlap, and of the retries after them, that is one at most.
-func (s *Service) create(ctx context.Context, in Initiation, n New) (Created, error) {
+func (s *Service) createRequest(ctx context.Context, in Initiation, n New) (Created, error) {
 	slot, refusal := s.reserveSlot(in)
 	if refusal != nil {
 		return s.readFirstTry(ctx, in, n.ID, refusal)

@@ -71,8 +71,8 @@ func (r *Request) recordProof(e Evidence, binding string, now time.Time, wanted 
 	r.addAttention(HintAwaitingConfirmation, now, wanted)
 }
 
-// recordDelivered records that the digits which were sent to the number prove it, whatever proved it before. The prover of before may still
-// decline. Senders who were only asked for more are forgotten, as they proved nothing.
+// recordDelivered records that the digits that were sent to the number proved it. They replace an earlier proof, whose sender may still
+// decline. Senders who proved nothing are forgotten.
 func (r *Request) recordDelivered(now time.Time, wanted EventKinds) {
 	if r.Via == ViaCode {
 		return

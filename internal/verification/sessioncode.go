@@ -54,13 +54,13 @@ type SessionCodes struct {
 
 // SessionCodes returns the codes of a request under a secret that only the project's servers know.
 func (space CodeSpace) SessionCodes(secret []byte, r *Request) SessionCodes {
-	digits := fmt.Sprintf("%0*d", sessionDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDigits))%1_000_000)
+	digits := fmt.Sprintf("%0*d", sessionDigits, binary.BigEndian.Uint64(space.deriveBytes(secret, r, purposeDigits))%1_000_000)
 	if r.Test {
 		digits = TestDigits
 	}
 	return SessionCodes{
 		Digits: redact.New(digits),
-		Return: redact.New(returnCodeEncoding.EncodeToString(space.derive(secret, r, purposeReturnCode)[:returnCodeBytes])),
+		Return: redact.New(returnCodeEncoding.EncodeToString(space.deriveBytes(secret, r, purposeReturnCode)[:returnCodeBytes])),
 	}
 }
 
@@ -71,11 +71,11 @@ func (space CodeSpace) DeliveredCode(secret []byte, r *Request) redact.Value[str
 		return redact.New(TestDelivered)
 	}
 	codes := uint64(math.Pow10(space.deliveredDigits))
-	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, binary.BigEndian.Uint64(space.derive(secret, r, purposeDelivered))%codes))
+	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, binary.BigEndian.Uint64(space.deriveBytes(secret, r, purposeDelivered))%codes))
 }
 
-// derive returns 32 bytes that only the secret's owner can make of a request, for one purpose.
-func (space CodeSpace) derive(secret []byte, r *Request, purpose string) []byte {
+// deriveBytes returns 32 bytes that only the secret's owner can make of a request, for one purpose.
+func (space CodeSpace) deriveBytes(secret []byte, r *Request, purpose string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	// Neither a project's name nor an id has a NUL. The time distinguishes requests that have the same id one after the other.
 	mac.Write([]byte(purpose + space.name + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMicro(), 10)))

@@ -62,7 +62,7 @@ var sessionMutants = []Mutant{
 	},
 	{
 		Name: "session-codes-of-an-earlier-request", Promise: "docs/security.md#what-holds-at-which-level: each request has codes of its own",
-		Symbol: "verification.CodeSpace.derive", Old: "r.CreatedAt.UnixMicro()", New: "0",
+		Symbol: "verification.CodeSpace.deriveBytes", Old: "r.CreatedAt.UnixMicro()", New: "0",
 		Suite: "domain", Test: "TestSessionCodes_depend",
 	},
 	{

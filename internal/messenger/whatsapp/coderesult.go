@@ -64,8 +64,8 @@ func newNotSent(reason string) verification.CodeResult {
 	return verification.CodeResult{State: verification.CodeNotSent, Reason: reason}
 }
 
-// judgeErrorCodes returns the result of a message that failed with Meta's codes. Only one that all of them tell apart from the number is
-// not sent.
+// judgeErrorCodes returns the result of a message that failed with Meta's codes. It is NOT_SENT only if every code is in
+// notSentReasons, or is one of permissions.
 func judgeErrorCodes(codes []int) verification.CodeResult {
 	result := verification.CodeResult{State: verification.CodeSent, Reason: reasonOther}
 	for _, code := range codes {

@@ -63,7 +63,7 @@ func (s codeSlot) StartSending(r verification.Request) {
 	go func() {
 		defer s.Release()
 		defer panics.Recover(func(failure error) { s.Log.Error(failure, "sending of code ended", "requestID", r.ID) })
-		result := s.send(&r)
+		result := s.sendCode(&r)
 		s.Metrics.countResult(&r, result)
 		if result.State != verification.CodeSent { // other reasons may say who has WhatsApp
 			s.Log.Info("code not sent", "requestID", r.ID, "reason", result.Reason)
@@ -87,8 +87,8 @@ func (s *CodeSender) Drain() {
 	}
 }
 
-// send makes the one call for a request. Its state is empty if the message may have been sent.
-func (s *CodeSender) send(r *verification.Request) verification.CodeResult {
+// sendCode makes the one call for a request. Its state is empty if the message may have been sent.
+func (s *CodeSender) sendCode(r *verification.Request) verification.CodeResult {
 	current, now := s.Settings(), s.Clock.Now()
 	left := r.CreatedAt.Add(verification.CodeSendTime).Sub(now)
 	if left <= 0 {
