@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -100,6 +101,49 @@ func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 	w.Expect(sender.sent).To(HaveLen(1))
 	w.Expect(sender.sent[0]).To(Equal(w.readStored(sender.sent[0].ID)), "what was committed")
 	w.Expect(sender.free).To(Equal(299), "retries hold no slot")
+}
+
+// slowStore commits a creation long after its caller left, or panics.
+type slowStore struct {
+	verification.Store
+
+	panics bool
+}
+
+func (s slowStore) Create(ctx context.Context, n verification.New, limits verification.Limits) (verification.Created, error) {
+	<-time.After(3 * time.Second)
+	if s.panics {
+		panic("bug")
+	}
+	return s.Store.Create(ctx, n, limits)
+}
+
+// TestInitiate_sendsAfterItsCallerLeft: the answer comes when the caller's time is over, and the code when the request is committed.
+func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			sender, begin := newSender(t, 1), time.Now()
+			w.service = verification.NewService(verification.NewCodeSpace(projectName), slowStore{w.store, panics})
+			w.service.Sender = sender
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			_, err := w.service.Initiate(ctx, w.codeInitiation())
+			w.Expect(err).To(MatchError(context.DeadlineExceeded))
+			w.Expect(time.Since(begin)).To(Equal(1500 * time.Millisecond))
+			w.Expect(sender.sent).To(BeEmpty())
+			w.Expect(sender.free).To(BeZero(), "its slot is held, so a shutdown waits for it")
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+			if panics {
+				w.Expect(sender.sent).To(BeEmpty())
+				w.Expect(sender.free).To(Equal(1))
+				return
+			}
+			w.Expect(sender.sent).To(HaveLen(1))
+			w.Expect(sender.sent[0]).To(Equal(w.readStored(sender.sent[0].ID)))
+		})
+	}
 }
 
 func TestInitiate_sendsNothing(t *testing.T) {

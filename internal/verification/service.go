@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
@@ -151,16 +152,45 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 // many that overlap, and of the retries after them, that is one at most.
 func (s *Service) createRequest(ctx context.Context, in Initiation, n New) (Created, error) {
 	slot, refusal := s.reserveSlot(in)
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return s.readFirstTry(ctx, in, n.ID, refusal)
+	case slot == CodeSlot(noSlot{}):
+		return s.createAndSend(ctx, n, in.Limits, slot)
+	default:
+		return s.createWithoutCaller(ctx, n, in.Limits, slot)
 	}
+}
+
+// createWithoutCaller is createAndSend, which goes on after ctx has ended: a store may commit later, and the code is sent all the same.
+func (s *Service) createWithoutCaller(ctx context.Context, n New, limits Limits, slot CodeSlot) (Created, error) {
+	var created Created
+	done := make(chan error, 1)
+	go func() {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), CodeSendTime)
+		defer cancel()
+		done <- panics.ToError(func() (err error) {
+			created, err = s.createAndSend(own, n, limits, slot)
+			return err
+		})
+	}()
+	select {
+	case err := <-done:
+		return created, err
+	case <-ctx.Done():
+		return Created{}, fmt.Errorf("create request: %w", ctx.Err())
+	}
+}
+
+// createAndSend stores a request and sends its code if this call created it, else it frees the slot.
+func (s *Service) createAndSend(ctx context.Context, n New, limits Limits, slot CodeSlot) (Created, error) {
 	isMine := false
 	defer func() {
 		if !isMine {
 			slot.Release()
 		}
 	}()
-	created, err := s.store.Create(ctx, n, in.Limits)
+	created, err := s.store.Create(ctx, n, limits)
 	if err != nil {
 		return Created{}, fmt.Errorf("create request: %w", err)
 	}

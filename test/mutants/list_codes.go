@@ -4,13 +4,13 @@ package main
 var codeMutants = []Mutant{
 	{
 		Name: "code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
-		Symbol: "verification.(*Service).createRequest", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
+		Symbol: "verification.(*Service).createAndSend", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
 		Suite: "domain", Test: "TestInitiate_sendsOnceForItsOwnCreate",
 	},
 	{
 		Name: "code-sent-before-its-commit", Promise: "docs/reliability.md#see-it: C1",
-		Symbol: "verification.(*Service).createRequest", Old: "created, err := s.store.Create(ctx, n, in.Limits)",
-		New:   "slot.StartSending(NewRequest(n, time.Now()))\n\tslot = noSlot{}\n\tcreated, err := s.store.Create(ctx, n, in.Limits)",
+		Symbol: "verification.(*Service).createAndSend", Old: "created, err := s.store.Create(ctx, n, limits)",
+		New:   "slot.StartSending(NewRequest(n, time.Now()))\n\tslot = noSlot{}\n\tcreated, err := s.store.Create(ctx, n, limits)",
 		Suite: "domain", Test: "TestInitiate_sends",
 	},
 	{
@@ -98,7 +98,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "chaos-code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
-		Symbol: "verification.(*Service).createRequest", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
+		Symbol: "verification.(*Service).createAndSend", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
 		Suite: "chaos codes", Test: `^ *C2 `,
 	},
 	{
