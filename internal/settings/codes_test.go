@@ -48,6 +48,7 @@ func TestFromProject_codes(t *testing.T) {
 			}
 			s := settingsOf(changed, newValues())
 			g.Expect(s.LimitsOf(false).Codes).To(Equal(verification.CodeLimits{
+				Project: verification.Rate{Requests: 600, Period: 24 * time.Hour},
 				PerDay:  verification.Rate{Requests: row.share, Period: 24 * time.Hour},
 				PerHour: verification.Rate{Requests: row.share / 6, Period: time.Hour},
 			}))

@@ -234,11 +234,13 @@ func buildDatabase(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Dat
 
 // convertCodeLimits returns the limits of codes of each API key; zero if the project sends none.
 func convertCodeLimits(spec *verifyv1.VerificationProjectSpec) verification.CodeLimits {
-	if spec.EffectiveCodes() == nil {
+	codes := spec.EffectiveCodes()
+	if codes == nil {
 		return verification.CodeLimits{}
 	}
 	day, hour := spec.EffectiveCodeShare()
 	return verification.CodeLimits{
+		Project: verification.Rate{Requests: int(codes.MaxPerDay), Period: 24 * time.Hour},
 		PerDay: verification.Rate{Requests: int(day), Period: 24 * time.Hour}, PerHour: verification.Rate{Requests: int(hour), Period: time.Hour},
 	}
 }

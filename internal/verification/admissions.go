@@ -38,7 +38,7 @@ type Admissions struct {
 	prefixes windows[PrefixGroup]
 	digits   int
 	subjects windows[string]
-	// codes and codeNumbers count requests with DeliverCode alone, by key and by number, and keep them for CodeKept.
+	// codes and codeNumbers count requests with DeliverCode alone, by key, by project and by number, and keep them for CodeKept.
 	codes       windows[string]
 	codeNumbers windows[phone.Number]
 	declined    declines
@@ -111,6 +111,7 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 	a.subjects.add(c.Subject, c.ID, admitted, now)
 	if c.countsAsCode() {
 		a.codes.add(c.KeyName, c.ID, admitted, now)
+		a.codes.add(codesOfProject, c.ID, admitted, now)
 		a.codeNumbers.add(line, c.ID, admitted, now)
 	}
 }
@@ -134,6 +135,7 @@ func (a *Admissions) Remove(c Counted, admitted time.Time) {
 	a.prefixes.remove(a.groupOf(c), c.ID, admitted)
 	a.subjects.remove(c.Subject, c.ID, admitted)
 	a.codes.remove(c.KeyName, c.ID, admitted)
+	a.codes.remove(codesOfProject, c.ID, admitted)
 	a.codeNumbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 }
 

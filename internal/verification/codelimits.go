@@ -6,14 +6,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// CodeLimits limit how many requests with DeliverCode one API key starts. Their zero value is that of a project without codes.
+// CodeLimits limit how many requests with DeliverCode are started. Their zero value is that of a project without codes.
 type CodeLimits struct {
+	// Project is what the project may send in a day, whatever its keys are called and were called before.
+	Project Rate
 	// PerDay is the key's share of what the project may send in a day, and PerHour a part of it.
 	PerDay, PerHour Rate
 }
 
 // Limited reports whether they limit anything.
 func (l CodeLimits) Limited() bool { return l.PerDay.Limited() || l.PerHour.Limited() }
+
+// codesOfProject is what Admissions count the codes of all keys by. No key has that name.
+const codesOfProject = "*"
 
 // codeNumberRates limit the codes to one number, by its canonical form. No project changes them.
 var codeNumberRates = [...]Rate{{1, time.Minute}, {3, time.Hour}, {5, 24 * time.Hour}}
@@ -38,7 +43,7 @@ func CodesLimited(limit string, retryAfter time.Duration) error {
 		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After, or leave deliver out."
 		return refusal
 	}
-	refusal.Message = "This API key has used up the codes that it may send for now. Wait for the time in Retry-After, or leave deliver out."
+	refusal.Message = "This API key or its project has used up the codes that may be sent for now. Wait for the time in Retry-After, or leave deliver out."
 	return refusal
 }
 
@@ -50,6 +55,7 @@ func (a *Admissions) addCodeWaits(w *Waits, c Counted, limits CodeLimits, now ti
 	for _, rate := range [...]Rate{limits.PerDay, limits.PerHour} {
 		w.Codes = max(w.Codes, a.codes.retryAfter(c.KeyName, rate, now))
 	}
+	w.Codes = max(w.Codes, a.codes.retryAfter(codesOfProject, limits.Project, now))
 	for _, rate := range codeNumberRates {
 		w.CodeNumber = max(w.CodeNumber, a.codeNumbers.retryAfter(phone.Canonical(c.Phone), rate, now))
 	}

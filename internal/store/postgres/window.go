@@ -198,6 +198,9 @@ func codeGroupsOf(n verification.New, limits verification.CodeLimits, waits *ver
 			groups = append(groups, group{"codes " + rate.Period.String() + " " + n.KeyName, rate, &waits.Codes})
 		}
 	}
+	if limits.Project.Limited() {
+		groups = append(groups, group{"codes project", limits.Project, &waits.Codes}) // the names above begin with a digit after "codes "
+	}
 	line := lineOf(n.Phone)
 	for _, rate := range verification.CodeNumberRates() {
 		groups = append(groups, group{"code number " + rate.Period.String() + " " + line, rate, &waits.CodeNumber})

@@ -17,6 +17,7 @@ func codeLimitChecks() []check {
 	return []check{
 		{name: "send a number one code a minute, three an hour and five a day, in any of its forms", needs: SteppedClock, run: codesOfNumber},
 		{name: "send for a key what its share of a day and of an hour allows", needs: SteppedClock, run: codesOfKey},
+		{name: "send no more codes in a day than the project allows, whatever its keys are called", needs: SteppedClock, run: codesOfProject},
 		{name: "send no code to a number whose owner declined", run: codesDeclined},
 		{name: "send no more codes where many are started at once", run: codesRaced},
 		{name: "keep a request with a code for a day, whatever became of it", needs: Cap | SteppedClock, run: codesKept},
@@ -130,6 +131,24 @@ func codesOfKey(ctx context.Context, t *trial) {
 	start("two")
 	t.passTime(ctx, 21*time.Hour)
 	start("one")
+}
+
+// codesOfProject has a key renamed, which then has a share of its own.
+func codesOfProject(ctx context.Context, t *trial) {
+	stores := t.openReplicas(2)
+	limits := codesPerKey(3, 3)
+	limits.Codes.Project = verification.Rate{Requests: 4, Period: 24 * time.Hour}
+	for i, key := range []string{"one", "one", "one", "renamed"} {
+		t.expectAdmitted(ctx, stores[i%2], t.newCodeFor(key, numberOf(i)), limits)
+		t.passTime(ctx, time.Hour)
+	}
+	for i, s := range append(stores, t.openReplica()) {
+		t.Expect(t.expectCodesLimited(ctx, s, t.newCodeFor(fmt.Sprint("key-", i), numberOf(9)), limits, verification.LimitCodes)).
+			To(Equal(20 * time.Hour))
+	}
+	t.expectAdmitted(ctx, stores[0], t.newForKey("renamed", numberOf(9)), limits) // a link
+	t.passTime(ctx, 20*time.Hour)
+	t.expectAdmitted(ctx, stores[1], t.newCodeFor("renamed", numberOf(9)), limits)
 }
 
 // codesDeclined has the owner of a number answer "Not me" to a link, in a project whose links need not wait for that.
