@@ -184,7 +184,7 @@ func refuseCode(reason error, r *Request) error {
 		shown.Code, shown.RetryAfter = CodeChannelNotReady, retryNoSecret
 		shown.Message = "The project's account that this code belongs to cannot be used right now, so no code can be checked. Try again later; nothing was counted."
 	case errors.Is(reason, ErrNotProven) && r.DeliversCode():
-		shown.Code, shown.Message = CodeNotProven, "The user has sent no message, so only the eight digits that were sent to the number can confirm this verification. Nothing was counted."
+		shown.Code, shown.Message = CodeNotProven, "No message of the user counts, so only the eight digits that were sent to the number can confirm this verification. Nothing was counted."
 	case errors.Is(reason, ErrNotProven):
 		shown.Code, shown.Message = CodeNotProven, "The user has not sent the message yet, so there is no code. Wait until the status has the hint AWAITING_CONFIRMATION."
 	case errors.Is(reason, ErrAlreadyConfirmed):

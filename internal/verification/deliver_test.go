@@ -105,7 +105,7 @@ func TestDelivered_confirms(t *testing.T) {
 	w.Expect([]int{seen.verified, seen.codesRedeemed}).To(Equal([]int{1, 1}))
 }
 
-// TestDelivered_proveOnThePage: one write makes the request one that the return code and the six digits confirm, and another try no write.
+// TestDelivered_proveOnThePage: one write makes the request one that the return code confirms, and another try no write.
 func TestDelivered_proveOnThePage(t *testing.T) {
 	w := newWorld(t)
 	made, seen := w.startCode()
@@ -178,8 +178,13 @@ func TestDelivered_overwritesAnEarlierProof(t *testing.T) {
 			}))
 			w.Expect(proven.Hints).To(Equal(before.Hints), "no second event")
 			w.Expect(proven.Contacts).To(Equal(before.Contacts), "the owner may still decline")
-			confirmed, err := w.enter(id, chat(&proven).Digits.Reveal())
-			w.Expect(err).NotTo(HaveOccurred(), "the six digits under the secret of WhatsApp")
+			for _, text := range []string{chat(&proven).Digits.Reveal(), wrongDigits(chat(&proven).Digits.Reveal())} {
+				_, err = w.enter(id, text)
+				w.Expect(err).To(MatchError(verification.ErrNotProven), "six digits never confirm via CODE, and are no try")
+			}
+			w.Expect(w.readStored(id)).To(Equal(proven))
+			confirmed, err := w.enter(id, chat(&proven).Return.Reveal())
+			w.Expect(err).NotTo(HaveOccurred(), "the page's return code")
 			w.Expect(confirmed.Via).To(Equal(verification.ViaCode))
 			w.Expect(seen.codesRedeemed).To(Equal(1))
 

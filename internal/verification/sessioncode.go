@@ -138,6 +138,7 @@ func (space CodeSpace) IsReturnCode(r *Request, text string, secrets [][]byte) b
 
 // matchCode returns which code of the request was entered, under one of the secrets of its kind, in a time that does not depend on it.
 // Nothing is compared if the request has no code of that kind (yet), or the secrets are gone: ErrNotProven, ErrNoDelivered, errNoSecret.
+// The chat's digits never confirm what the delivered ones proved.
 func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSecrets) (CodeMatch, error) {
 	match, known := MatchesSession, secrets.Session
 	if entered.kind == kindDelivered {
@@ -146,7 +147,7 @@ func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSe
 	switch {
 	case entered.kind == kindDelivered && !r.DeliversCode():
 		return NoMatch, ErrNoDelivered
-	case entered.kind != kindDelivered && !r.IsProven():
+	case entered.kind != kindDelivered && !r.IsProven(), entered.kind == kindDigits && r.Via == ViaCode:
 		return NoMatch, ErrNotProven
 	case len(known) == 0:
 		return NoMatch, errNoSecret

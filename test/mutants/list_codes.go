@@ -45,7 +45,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-chat-digits-before-the-proof", Promise: "docs/security.md#what-holds-at-which-level: the chat's digits before a message proved the number",
-		Symbol: "verification.CodeSpace.matchCode", Old: "case entered.kind != kindDelivered && !r.IsProven():", New: "case r.ID == \"\":",
+		Symbol: "verification.CodeSpace.matchCode", Old: "case entered.kind != kindDelivered && !r.IsProven(), ", New: "case ",
 		Suite: "domain", Test: "TestDelivered_chatDigitsBeforeProof",
 	},
 	{
