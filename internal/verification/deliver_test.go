@@ -277,6 +277,19 @@ func TestDelivered_otherNumberNeverConfirms(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred(), "which confirms by its own codes")
 }
 
+// TestDelivered_otherNumberAfterThePage: nor does the return code that the page gave for such digits, before that was known.
+func TestDelivered_otherNumberAfterThePage(t *testing.T) {
+	w := newWorld(t)
+	made, _ := w.startCode()
+	proven, err := w.enterOnPage(made.Request.ID, delivered(&made.Request))
+	w.Expect(err).NotTo(HaveOccurred())
+	result := verification.CodeResult{State: verification.CodeSent, Reason: verification.CodeReasonOtherNumber}
+	w.Expect(w.service.RecordCodeResult(t.Context(), proven.ID, proven.CreatedAt, result, everyEvent)).To(Succeed())
+	refused, err := w.enter(proven.ID, chat(&proven).Return.Reveal())
+	w.Expect(codeOf(err)).To(Equal(verification.CodeWrongCode))
+	w.Expect([]any{refused.WrongCodes, refused.Phase}).To(Equal([]any{1, verification.Pending}))
+}
+
 func TestDelivered_eightForALinkRequest(t *testing.T) {
 	w := newWorld(t)
 	made, _ := w.startSession()

@@ -156,7 +156,7 @@ func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSe
 	for _, secret := range known {
 		found |= subtle.ConstantTimeCompare([]byte(entered.Reveal()), []byte(space.makeCode(secret, r, entered.kind).Reveal()))
 	}
-	isAstray := entered.kind == kindDelivered && r.Code.Reason == CodeReasonOtherNumber // who has these digits has another number
+	isAstray := r.Code.Reason == CodeReasonOtherNumber && (entered.kind == kindDelivered || r.Via == ViaCode) // their reader has another number
 	if found == 0 || isAstray {
 		return NoMatch, nil
 	}
