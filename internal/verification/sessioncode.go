@@ -157,7 +157,8 @@ func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSe
 		found |= subtle.ConstantTimeCompare([]byte(entered.Reveal()), []byte(space.makeCode(secret, r, entered.kind).Reveal()))
 	}
 	isAstray := r.Code.Reason == CodeReasonOtherNumber && (entered.kind == kindDelivered || r.Via == ViaCode) // their reader has another number
-	if found == 0 || isAstray {
+	isUnsent := r.Test && entered.kind == kindDelivered && r.testCodeState() == CodeNotSent // so no one has them
+	if found == 0 || isAstray || isUnsent {
 		return NoMatch, nil
 	}
 	return match, nil

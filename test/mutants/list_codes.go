@@ -55,7 +55,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-that-went-astray", Promise: "docs/security.md#what-holds-at-which-level: a code that the messenger sent to another number",
-		Symbol: "verification.CodeSpace.matchCode", Old: "if found == 0 || isAstray {", New: "if found == 0 || isAstray && r.ID == \"\" {",
+		Symbol: "verification.CodeSpace.matchCode", Old: "found == 0 || isAstray ", New: "found == 0 || isAstray && r.ID == \"\" ",
 		Suite: "domain", Test: "TestDelivered_otherNumberNeverConfirms",
 	},
 	{
