@@ -145,14 +145,14 @@ func (r *Request) testCodeState() CodeState {
 	}
 }
 
-// RecordCodeResult records what became of the code, also after the end of the request. A result is CodeSent or CodeNotSent. CodeSent may
-// still become CodeNotSent, because a messenger may report that later, unless the code was redeemed or went to another number.
+// RecordCodeResult records what became of the code, also after the end of the request. A result is CodeSent or CodeNotSent. The
+// first one stays, but CodeSent may get CodeReasonOtherNumber.
 // If nothing changes it is ErrUnchanged.
 func (r *Request) RecordCodeResult(result CodeResult, now time.Time, wanted EventKinds) error {
 	switch {
 	case !r.DeliversCode() || r.Test || r.Code.Reason == CodeReasonOtherNumber || r.Code.State == CodeNotSent:
 		return ErrUnchanged
-	case result.State == CodeNotSent && r.Via == ViaCode:
+	case result.State == CodeNotSent && (r.Via == ViaCode || r.Code.State != ""):
 		return ErrUnchanged
 	case result.State == CodeSent && r.Code.State == CodeSent && result.Reason != CodeReasonOtherNumber:
 		return ErrUnchanged

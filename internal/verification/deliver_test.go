@@ -387,7 +387,7 @@ func TestRecordCodeResult(t *testing.T) {
 		stored, came, want verification.CodeResult
 	}{
 		"sent": {none, sent, sent}, "not sent": {none, notSent, notSent}, "to another number": {none, astray, astray},
-		"sent again": {sent, again, sent}, "sent, then refused": {sent, notSent, notSent}, "sent, then to another number": {sent, astray, astray},
+		"sent again": {sent, again, sent}, "sent, then refused": {sent, notSent, sent}, "sent, then to another number": {sent, astray, astray},
 		"not sent, then sent": {notSent, sent, notSent}, "not sent again": {notSent, verification.CodeResult{State: verification.CodeNotSent}, notSent},
 		"to another number, then sent": {astray, sent, astray}, "to another number, then refused": {astray, notSent, astray},
 	} {

@@ -62,7 +62,9 @@ func (s *status) judgeCodeStatus(asked phone.Number) verification.CodeResult {
 		}
 		return judgeCode(nil, recipient, asked)
 	case statusFailed:
-		return judgeErrorCodes(s.errorCodes())
+		result := judgeErrorCodes(s.errorCodes())
+		result.State = verification.CodeSent // it was accepted, and when it fails after that may depend on the number
+		return result
 	default:
 		return verification.CodeResult{}
 	}

@@ -39,11 +39,11 @@ func TestStatuses_ofCodes(t *testing.T) {
 		{"SENT ", "delivered", other, "SENT other_number"},
 		{"NOT_SENT limit", "sent", nil, "NOT_SENT limit"},
 		{"", "failed", failedWith(131026), "SENT undeliverable"},
-		{"", "failed", failedWith(131042), "NOT_SENT payment"},
+		{"", "failed", failedWith(131042), "SENT payment"},
 		{"", "failed", object{"errors": "canary"}, "SENT other"},
 		{"SENT ", "failed", failedWith(131026), "SENT "},
 		{"SENT ", "failed", failedWith(999999), "SENT "},
-		{"SENT ", "failed", failedWith(131042), "NOT_SENT payment"},
+		{"SENT ", "failed", failedWith(131042), "SENT "},
 		{"SENT ", "failed", failedWith(131042, 131026), "SENT "},
 		{"SENT other_number", "failed", failedWith(131042), "SENT other_number"},
 	} {
