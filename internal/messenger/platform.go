@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -171,9 +172,10 @@ func (p *Platform) Do(ctx context.Context, c Call, read func(Answer) error) erro
 
 func (p *Platform) exchange(ctx context.Context, c Call) Answer {
 	var body io.Reader
+	var encoded []byte
 	if c.Body != nil {
-		encoded, err := json.Marshal(c.Body)
-		if err != nil {
+		var err error
+		if encoded, err = json.Marshal(c.Body); err != nil {
 			return Answer{Err: errors.New("encode parameters")}
 		}
 		body = bytes.NewReader(encoded)
@@ -190,7 +192,19 @@ func (p *Platform) exchange(ctx context.Context, c Call) Answer {
 	}
 	request.Header.Set("User-Agent", version.UserAgent())
 	connected := false
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	var wrote atomic.Bool
+	trace := &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { connected = true },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { wrote.Store(wrote.Load() || info.Err == nil) },
+	}
+	if c.Body != nil {
+		request.GetBody = func() (io.ReadCloser, error) { // net/http asks for it before it repeats a request
+			if wrote.Load() {
+				return nil, errors.New("the call may have been made")
+			}
+			return io.NopCloser(bytes.NewReader(encoded)), nil
+		}
+	}
 	response, err := p.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	switch {
 	case err != nil && !connected:
