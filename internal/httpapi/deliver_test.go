@@ -26,7 +26,7 @@ type fakeSender struct {
 	open, busy int      // slots that are reserved, and how many calls are refused one
 }
 
-func (s *fakeSender) ReserveSlot() (verification.CodeSlot, bool) {
+func (s *fakeSender) ReserveSlot(string) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy > 0 {

@@ -19,7 +19,7 @@ import (
 // unsentCodes is a sender whose codes get no result but those of a test.
 type unsentCodes struct{}
 
-func (unsentCodes) ReserveSlot() (verification.CodeSlot, bool) { return unsentCodes{}, true }
+func (unsentCodes) ReserveSlot(string) (verification.CodeSlot, bool) { return unsentCodes{}, true }
 func (unsentCodes) StartSending(verification.Request)          {}
 func (unsentCodes) Release()                                   {}
 

@@ -71,7 +71,7 @@ func TestChannels_sendCodes(t *testing.T) {
 	inbound.service.Observer.CodeRedeemed(&verification.Request{Phone: number})
 	w.Expect(testutil.GatherAndCount(w.registry, "phoneproof_codes_redeemed_total")).To(Equal(1))
 	inbound.codes.Drain()
-	_, ok := inbound.service.Sender.ReserveSlot()
+	_, ok := inbound.service.Sender.ReserveSlot("shop")
 	w.Expect(ok).To(BeFalse())
 }
 

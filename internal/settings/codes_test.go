@@ -53,6 +53,7 @@ func TestFromProject_codes(t *testing.T) {
 				PerHour: verification.Rate{Requests: row.share / 6, Period: time.Hour},
 			}))
 			g.Expect(s.LimitsOf(true).Codes.Limited()).To(BeFalse(), "the codes of test keys cost nothing")
+			g.Expect(s.Keys.DeliverNames()).To(HaveLen(600/row.share), "those that have a share")
 			key, err := s.Keys.Find(apiKey("backend"), start)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(key.Scopes&ScopeDeliver != 0).To(Equal(row.mayDeliver))

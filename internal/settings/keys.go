@@ -110,6 +110,17 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	}
 }
 
+// DeliverNames returns the names of the keys that may have codes sent, expired ones included, and no test keys.
+func (k Keys) DeliverNames() map[string]bool {
+	names := map[string]bool{}
+	for i := range k.keys {
+		if key := &k.keys[i]; key.Has(ScopeDeliver) && !key.Test {
+			names[key.Name] = true
+		}
+	}
+	return names
+}
+
 // String returns the number of keys, former values included.
 func (k Keys) String() string { return fmt.Sprintf("[%d API keys]", len(k.keys)) }
 

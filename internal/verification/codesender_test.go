@@ -27,7 +27,7 @@ func newSender(t *testing.T, slots int) *sender {
 	return &sender{t: t, free: slots}
 }
 
-func (s *sender) ReserveSlot() (verification.CodeSlot, bool) {
+func (s *sender) ReserveSlot(string) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == 0 {

@@ -63,8 +63,8 @@ const (
 
 // CodeSender sends codes. It is safe for concurrent use.
 type CodeSender interface {
-	// ReserveSlot reserves one of the sendings that the process makes at a time; false if all are taken.
-	ReserveSlot() (CodeSlot, bool)
+	// ReserveSlot reserves one of the sendings that the process makes at a time; false if all are taken, or those of the API key.
+	ReserveSlot(keyName string) (CodeSlot, bool)
 }
 
 // CodeSlot is a reserved sending. Exactly one of its methods is called, once.

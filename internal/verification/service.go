@@ -211,7 +211,7 @@ func (s *Service) reserveSlot(in Initiation) (CodeSlot, *Error) {
 	case s.Sender == nil:
 		return nil, ErrNoCodes
 	}
-	slot, isFree := s.Sender.ReserveSlot()
+	slot, isFree := s.Sender.ReserveSlot(in.KeyName)
 	if !isFree {
 		return nil, errCodesBusy
 	}

@@ -14,7 +14,7 @@ import (
 // unsentCodes is a sender that sends nothing: what the phone shows is computed.
 type unsentCodes struct{}
 
-func (unsentCodes) ReserveSlot() (verification.CodeSlot, bool) { return unsentCodes{}, true }
+func (unsentCodes) ReserveSlot(string) (verification.CodeSlot, bool) { return unsentCodes{}, true }
 func (unsentCodes) StartSending(verification.Request)          {}
 func (unsentCodes) Release()                                   {}
 

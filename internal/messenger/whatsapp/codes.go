@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,30 +34,52 @@ type CodeSender struct {
 	CodeSenderOptions
 
 	slots chan struct{} // one for each code that is being sent
+
+	mu    sync.Mutex
+	taken map[string]int // how many of the slots each API key has
 }
 
 var _ verification.CodeSender = (*CodeSender)(nil)
 
 // NewCodeSender returns a sender that works at once.
 func NewCodeSender(o CodeSenderOptions) *CodeSender {
-	return &CodeSender{CodeSenderOptions: o, slots: make(chan struct{}, maxCodesInFlight)}
+	return &CodeSender{CodeSenderOptions: o, slots: make(chan struct{}, maxCodesInFlight), taken: map[string]int{}}
 }
 
 // codeSlot is the place of one code.
-type codeSlot struct{ *CodeSender }
+type codeSlot struct {
+	*CodeSender
 
-// ReserveSlot returns a place to send a code from; false if all are taken.
-func (s *CodeSender) ReserveSlot() (verification.CodeSlot, bool) {
+	keyName string
+}
+
+// ReserveSlot returns a place to send a code from; false if all are taken, or the share of the API key. One that is leaked leaves half of
+// them to the others, at least.
+func (s *CodeSender) ReserveSlot(keyName string) (verification.CodeSlot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := s.slots
+	if s.taken[keyName] >= max(1, maxCodesInFlight/max(2, len(s.Settings().Keys.DeliverNames()))) {
+		free = nil
+	}
 	select {
-	case s.slots <- struct{}{}:
-		return codeSlot{s}, true
+	case free <- struct{}{}:
+		s.taken[keyName]++
+		return codeSlot{s, keyName}, true
 	default:
 		return nil, false
 	}
 }
 
 // Release frees the place of a code that is not sent.
-func (s codeSlot) Release() { <-s.slots }
+func (s codeSlot) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[s.keyName]--; s.taken[s.keyName] == 0 {
+		delete(s.taken, s.keyName)
+	}
+	<-s.slots
+}
 
 // StartSending sends the code of a request that was just stored, and frees the place when its result is recorded.
 func (s codeSlot) StartSending(r verification.Request) {

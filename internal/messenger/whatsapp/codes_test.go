@@ -94,7 +94,7 @@ func (f *fixture) createCode(key, number, locale string) verification.Request {
 // start has the code of a request sent, in a bubble of package synctest.
 func (f *codeFixture) start(r verification.Request) {
 	f.t.Helper()
-	slot, ok := f.sender.ReserveSlot()
+	slot, ok := f.sender.ReserveSlot("shop")
 	f.Expect(ok).To(BeTrue())
 	slot.StartSending(r)
 }
@@ -211,18 +211,26 @@ func TestCodeSender_64InFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newCodeFixture(t, silent)
 		r := f.createCode("first", user, "")
-		for range 63 {
+		for range 31 {
 			f.start(r)
 		}
-		last, ok := f.sender.ReserveSlot()
+		last, ok := f.sender.ReserveSlot("shop")
 		f.Expect(ok).To(BeTrue())
-		_, ok = f.sender.ReserveSlot()
+		_, ok = f.sender.ReserveSlot("shop")
+		f.Expect(ok).To(BeFalse(), "a key has half of them at most")
+		for range 32 {
+			other, ok := f.sender.ReserveSlot("kiosk")
+			f.Expect(ok).To(BeTrue())
+			defer other.Release()
+		}
+		_, ok = f.sender.ReserveSlot("counter")
 		f.Expect(ok).To(BeFalse())
 		last.Release()
 		f.start(r)
 		time.Sleep(verification.CodeSendTime)
 		synctest.Wait()
-		f.Expect(f.sender.slots).To(BeEmpty())
+		f.Expect(f.sender.slots).To(HaveLen(32))
+		f.Expect(f.sender.taken).To(Equal(map[string]int{"kiosk": 32}))
 	})
 }
 
@@ -243,7 +251,7 @@ func TestCodeSender_drains(t *testing.T) {
 		f.Expect(f.codeOf(two)).To(Equal(verification.CodeResult{State: verification.CodeSent, Reason: "other_number"}))
 		f.Expect(testutil.ToFloat64(f.metrics.failures.WithLabelValues("other_number"))).To(BeEquivalentTo(1))
 		f.Expect(f.outcomesOf("BR")).To(Equal(map[string]int{"sent": 1}))
-		_, ok := f.sender.ReserveSlot()
+		_, ok := f.sender.ReserveSlot("shop")
 		f.Expect(ok).To(BeFalse())
 
 		stuck := newCodeFixture(t, accepting)

@@ -124,7 +124,7 @@ func codeResultOnce(ctx context.Context, t *trial) {
 // sentCodes is a sender with any number of slots that counts what it is to send.
 type sentCodes chan verification.Request
 
-func (s sentCodes) ReserveSlot() (verification.CodeSlot, bool) { return s, true }
+func (s sentCodes) ReserveSlot(string) (verification.CodeSlot, bool) { return s, true }
 func (s sentCodes) StartSending(r verification.Request)        { s <- r }
 func (sentCodes) Release()                                     {}
 
