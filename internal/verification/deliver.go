@@ -47,6 +47,11 @@ type CodeResult struct {
 	Reason string
 }
 
+// AddsTo reports whether a result says more than a stored one of the same state.
+func (c CodeResult) AddsTo(stored CodeResult) bool {
+	return c.Reason == CodeReasonOtherNumber || c.Reason != "" && stored.Reason == ""
+}
+
 // CodeReasonOtherNumber is the CodeResult.Reason of a code that went to another number. It never confirms the request.
 const CodeReasonOtherNumber = "other_number"
 
@@ -145,8 +150,8 @@ func (r *Request) testCodeState() CodeState {
 	}
 }
 
-// RecordCodeResult records what became of the code, also after the end of the request. A result is CodeSent or CodeNotSent. The
-// first one stays, but CodeSent may get CodeReasonOtherNumber.
+// RecordCodeResult records what became of the code, also after the end of the request. A result is CodeSent or CodeNotSent. The first one
+// stays, but CodeSent may still get a reason, because a messenger may report that later, unless the code went to another number.
 // If nothing changes it is ErrUnchanged.
 func (r *Request) RecordCodeResult(result CodeResult, now time.Time, wanted EventKinds) error {
 	switch {
@@ -154,7 +159,7 @@ func (r *Request) RecordCodeResult(result CodeResult, now time.Time, wanted Even
 		return ErrUnchanged
 	case result.State == CodeNotSent && (r.Via == ViaCode || r.Code.State != ""):
 		return ErrUnchanged
-	case result.State == CodeSent && r.Code.State == CodeSent && result.Reason != CodeReasonOtherNumber:
+	case result.State == r.Code.State && !result.AddsTo(r.Code):
 		return ErrUnchanged
 	}
 	r.Code = result

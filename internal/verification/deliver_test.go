@@ -383,11 +383,14 @@ func TestRecordCodeResult(t *testing.T) {
 	notSent := verification.CodeResult{State: verification.CodeNotSent, Reason: "template_paused"}
 	astray := verification.CodeResult{State: verification.CodeSent, Reason: verification.CodeReasonOtherNumber}
 	again := verification.CodeResult{State: verification.CodeSent, Reason: "delivered"}
+	accepted := verification.CodeResult{State: verification.CodeSent}
 	for name, c := range map[string]struct {
 		stored, came, want verification.CodeResult
 	}{
 		"sent": {none, sent, sent}, "not sent": {none, notSent, notSent}, "to another number": {none, astray, astray},
-		"sent again": {sent, again, sent}, "sent, then refused": {sent, notSent, sent}, "sent, then to another number": {sent, astray, astray},
+		"accepted, then a reason": {accepted, sent, sent}, "accepted again": {accepted, accepted, accepted},
+		"sent again": {sent, again, sent}, "sent, then accepted": {sent, accepted, sent},
+		"sent, then refused": {sent, notSent, sent}, "sent, then to another number": {sent, astray, astray},
 		"not sent, then sent": {notSent, sent, notSent}, "not sent again": {notSent, verification.CodeResult{State: verification.CodeNotSent}, notSent},
 		"to another number, then sent": {astray, sent, astray}, "to another number, then refused": {astray, notSent, astray},
 	} {

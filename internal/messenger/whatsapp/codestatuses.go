@@ -43,7 +43,7 @@ func (d *delivery) receiveCodeStatus(ctx context.Context, s *status, reference s
 	if result.Reason != "" && result.Reason != r.Code.Reason && s.ID != "" && d.hook.codes.counted.TryStart(d.now, s.ID) {
 		d.hook.codes.failures.WithLabelValues(result.Reason).Inc()
 	}
-	if result.State == "" || result.State == r.Code.State && result.Reason != verification.CodeReasonOtherNumber {
+	if result.State == "" || result.State == r.Code.State && !result.AddsTo(r.Code) {
 		return nil
 	}
 	if err := d.hook.service.RecordCodeResult(ctx, id, createdAt, result, d.settings.EventKinds()); err != nil {

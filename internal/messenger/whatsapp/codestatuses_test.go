@@ -41,10 +41,12 @@ func TestStatuses_ofCodes(t *testing.T) {
 		{"", "failed", failedWith(131026), "SENT undeliverable"},
 		{"", "failed", failedWith(131042), "SENT payment"},
 		{"", "failed", object{"errors": "canary"}, "SENT other"},
-		{"SENT ", "failed", failedWith(131026), "SENT "},
-		{"SENT ", "failed", failedWith(999999), "SENT "},
-		{"SENT ", "failed", failedWith(131042), "SENT "},
-		{"SENT ", "failed", failedWith(131042, 131026), "SENT "},
+		{"SENT ", "failed", failedWith(131026), "SENT undeliverable"},
+		{"SENT undeliverable", "delivered", nil, "SENT undeliverable"},
+		{"SENT undeliverable", "failed", failedWith(131049), "SENT undeliverable"},
+		{"SENT ", "failed", failedWith(999999), "SENT other"},
+		{"SENT ", "failed", failedWith(131042), "SENT payment"},
+		{"SENT ", "failed", failedWith(131042, 131026), "SENT undeliverable"},
 		{"SENT other_number", "failed", failedWith(131042), "SENT other_number"},
 	} {
 		t.Run(c.before+c.status, func(t *testing.T) {
