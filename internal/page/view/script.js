@@ -47,6 +47,8 @@
 		if (same) return;
 		const held = document.activeElement && document.activeElement.id, typed = document.getElementById('digits')?.value;
 		document.getElementById('main').replaceWith(document.adoptNode(next.getElementById('main')));
+		const delay = /text-delay:(\d+s)/.exec(next.head.innerHTML);
+		document.documentElement.style.setProperty('--text-delay', delay ? delay[1] : '0s');
 		// What was typed stays, and who typed or tapped the button stays there; all other news is read from its title.
 		const field = document.getElementById('digits'), typing = held === 'digits' && field;
 		if (field && typed) field.value = typed;
