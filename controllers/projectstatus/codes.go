@@ -48,7 +48,10 @@ func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
 		c.Log.V(1).Info("count codes failed, will retry", "error", err.Error())
 		return
 	}
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool { return 2*started[key] < share.Requests })
+	present := s.Keys.DeliverNames()
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool {
+		return !present[key] || 2*started[key] < share.Requests
+	})
 	if len(keys) == 0 {
 		c.Board.Withdraw(verifyv1.ConditionCodesLimited)
 		return

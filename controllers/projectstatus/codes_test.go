@@ -31,6 +31,11 @@ func (w *fakeServer) startCodes(key string, codes int) {
 func withCodes(s *settings.Settings, share int) {
 	s.WhatsApp = &settings.WhatsApp{Codes: &settings.Codes{}}
 	s.Limits.Codes.PerDay = verification.Rate{Requests: share, Period: 24 * time.Hour}
+	var keys []settings.Key
+	for i, name := range []string{"shop", "kiosk", "l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"} {
+		keys = append(keys, settings.Key{Name: name, Hash: [32]byte{byte(i)}, Scopes: settings.ScopeDeliver})
+	}
+	s.Keys = settings.NewKeys(keys...)
 }
 
 func TestCodesLimited_atHalf(t *testing.T) {
@@ -39,6 +44,7 @@ func TestCodesLimited_atHalf(t *testing.T) {
 		w.begin()
 		w.startCodes("shop", 3)
 		w.startCodes("kiosk", 3)
+		w.startCodes("gone", 7)
 		pass(2 * time.Minute)
 		w.Expect(w.codesCondition()).To(BeNil(), "each key has a share of its own")
 
