@@ -108,10 +108,11 @@ var alertCases = map[string][]alertCase{
 		{"when half of a share is used", true, []string{condition("CodesLimited", "True", "CodesHalfUsed")}},
 	},
 	"PhoneProofCodesUnredeemed": {
-		{"not for a few codes", false, []string{codesOnce("total", "DE", 15), codesOnce("redeemed_total", "DE", 0)}},
+		{"not for a few codes", false, []string{codesOnce("total", "DE", 7), codesOnce("total", "LV", 7), codesOnce("redeemed_total", "DE", 0)}},
 		{"not for codes that were not sent", false, []string{codesOnce("total", "DE", 90, "not_sent"), codesOnce("redeemed_total", "DE", 0)}},
-		{"not for one in four", false, []string{codesOnce("total", "DE", 90), codesOnce("redeemed_total", "DE", 20), codesOnce("redeemed_total", "AT", 5)}},
-		{"for one in six, of all countries", true, []string{codesOnce("total", "DE", 45), codesOnce("total", "LV", 45), codesOnce("redeemed_total", "DE", 15)}},
+		{"not for one in four", false, []string{codesOnce("total", "DE", 90), codesOnce("redeemed_total", "DE", 25)}},
+		{"for one in six of one country", true, []string{codesOnce("total", "DE", 90), codesOnce("redeemed_total", "DE", 90),
+			codesOnce("total", "LV", 30), codesOnce("redeemed_total", "LV", 5)}},
 		{"when none was ever entered", true, []string{codesOnce("total", "DE", 90)}},
 	},
 	"PhoneProofDeclines": {
