@@ -14,3 +14,6 @@ func Patterns() []string {
 	}
 	return patterns
 }
+
+// IsCountry reports whether allowedCountries may have a code.
+func IsCountry(code string) bool { return countryRule.pattern.MatchString(code) }

@@ -111,7 +111,7 @@ type WhatsApp struct {
 // Country is an ISO 3166 country or territory in two capital letters.
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=2
-// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z]{2}$')`,message="allowedCountries must be ISO 3166 codes of two capital letters, for example DE"
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(A[CDEFGILMORSTUWXZ]|B[ABDEFGHIJLMNOQRSTWYZ]|C[ACDFGHIKLMNORUVWXYZ]|D[EJKMOZ]|E[CEGHRST]|F[IJKMOR]|G[ABDEFGHILMNPQRTUWY]|H[KNRTU]|I[DELMNOQRST]|J[EMOP]|K[EGHIMNPRWYZ]|L[ABCIKRSTUVY]|M[ACDEFGHKLMNOPQRSTUVWXYZ]|N[ACEFGILOPRUZ]|OM|P[AEFGHKLMRSTWY]|QA|R[EOSUW]|S[ABCDEGHIJKLMNORSTVXYZ]|T[ACDGHJKLMNORTVWZ]|U[AGSYZ]|V[ACEGINU]|W[FS]|XK|Y[ET]|Z[AMW])$')`,message="allowedCountries must be ISO 3166 codes of countries that have phone numbers, for example DE or GB"
 type Country string
 
 // TemplateLanguage is a language of a message template, in Meta's form.

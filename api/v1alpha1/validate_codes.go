@@ -21,8 +21,13 @@ var (
 		message: "languages must be in Meta's form: a language and, after '_', a country, for example en or pt_BR"}
 	creatorRule = textRule{min: 16, max: 16, pattern: regexp.MustCompile(`^[0-9a-f]{16}$`),
 		message: "creator must be 16 lower-case hexadecimal digits"}
-	countryRule = textRule{min: 2, max: 2, pattern: regexp.MustCompile(`^[A-Z]{2}$`),
-		message: "allowedCountries must be ISO 3166 codes of two capital letters, for example DE"}
+	// countryRule has the regions that the phone library knows: any other would match no number.
+	countryRule = textRule{min: 2, max: 2, pattern: regexp.MustCompile(`^(` +
+		`A[CDEFGILMORSTUWXZ]|B[ABDEFGHIJLMNOQRSTWYZ]|C[ACDFGHIKLMNORUVWXYZ]|D[EJKMOZ]|E[CEGHRST]|F[IJKMOR]` +
+		`|G[ABDEFGHILMNPQRTUWY]|H[KNRTU]|I[DELMNOQRST]|J[EMOP]|K[EGHIMNPRWYZ]|L[ABCIKRSTUVY]|M[ACDEFGHKLMNOPQRSTUVWXYZ]` +
+		`|N[ACEFGILOPRUZ]|OM|P[AEFGHKLMRSTWY]|QA|R[EOSUW]|S[ABCDEGHIJKLMNORSTVXYZ]|T[ACDGHJKLMNORTVWZ]|U[AGSYZ]|V[ACEGINU]` +
+		`|W[FS]|XK|Y[ET]|Z[AMW]` + `)$`),
+		message: "allowedCountries must be ISO 3166 codes of countries that have phone numbers, for example DE or GB"}
 )
 
 func (c *Codes) validateFields(path *field.Path) field.ErrorList {
