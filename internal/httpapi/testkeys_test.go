@@ -45,6 +45,7 @@ func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id st
 
 // newLoop returns what runs the loop of requests once for one of them.
 func newLoop(t *testing.T, h *harness, clk clock.PassiveClock) func(id string) {
+	t.Helper()
 	loop := requestloop.New(requestloop.Options{Store: h.store, Settings: h.settings.Load, Clock: clk})
 	return func(id string) {
 		t.Helper()

@@ -75,7 +75,7 @@ func TestDrainAfter_needsTheStore(t *testing.T) {
 		})
 		drained := false
 		front := drainAfter(api, func() {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			drained = apiEnded && !storeEnded
 		})
 		stop()

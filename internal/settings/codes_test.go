@@ -56,7 +56,7 @@ func TestFromProject_codes(t *testing.T) {
 			g.Expect(s.Keys.DeliverNames()).To(HaveLen(600/row.share), "those that have a share")
 			key, err := s.Keys.Find(apiKey("backend"), start)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(key.Scopes&ScopeDeliver != 0).To(Equal(row.mayDeliver))
+			g.Expect(key.Has(ScopeDeliver)).To(Equal(row.mayDeliver))
 		})
 	}
 }

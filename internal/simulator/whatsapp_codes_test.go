@@ -171,7 +171,7 @@ func TestCode_answers(t *testing.T) {
 		strings.NewReader(codeBody(adaNumber, "code", "en")))
 	w.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer "+credential)
-	_, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	_, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) //nolint:bodyclose // there is no answer
 	w.Expect(err).To(HaveOccurred())
 	w.Expect(w.line("1")).To(HaveKeyWithValue("text", HavePrefix("12345678 ")), "the answer alone is lost")
 

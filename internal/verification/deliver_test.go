@@ -140,12 +140,12 @@ func TestDelivered_strangersGetNothing(t *testing.T) {
 	for _, way := range []string{"contact", "echo"} {
 		w := newWorld(t)
 		made, _ := w.startCode()
-		m, err := w.hiddenMessage(made.Code, "stranger"), error(nil)
+		m := w.hiddenMessage(made.Code, "stranger")
 		send := func() (verification.Receipt, error) { return w.service.Receive(t.Context(), m, everyEvent) }
 		if way == "echo" {
 			send = func() (verification.Receipt, error) { return w.service.AwaitEcho(t.Context(), m, nonce, everyEvent) }
 		}
-		_, err = send()
+		_, err := send()
 		w.Expect(err).NotTo(HaveOccurred())
 		proven, err := w.enterOnPage(made.Request.ID, delivered(&made.Request))
 		w.Expect(err).NotTo(HaveOccurred())

@@ -218,7 +218,8 @@ var objectsMutants = []Mutant{
 	},
 	{
 		Name: "objects-peek-answers-what-may-be-behind", Promise: "docs/adr/0033-pending-status-read-live.md: a pending status is read live",
-		Symbol: "kubernetes.(*Store).ReadFinal", Old: "case known.isFinal() && !known.request.IsCodeOpen():", New: "case known.kind == KindRequest:",
+		Symbol: "kubernetes.(*Store).ReadFinal",
+		Old:    "case known.isFinal() && !known.request.IsCodeOpen():", New: "case known.kind == KindRequest:",
 		Suite: "objects", Test: "answers nothing stale while its watch is held back",
 	},
 	{

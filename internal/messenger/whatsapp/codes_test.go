@@ -151,10 +151,10 @@ func TestCodeSender_endsAfterTenSeconds(t *testing.T) {
 				r := f.createCode("first", user, "")
 				f.clock.SetTime(r.CreatedAt.Add(c.storeClock))
 				f.start(r)
-				time.Sleep(c.sending - 1)
+				<-time.After(c.sending - 1)
 				synctest.Wait()
 				f.Expect(f.sender.slots).To(HaveLen(1))
-				time.Sleep(1)
+				<-time.After(1)
 				synctest.Wait()
 				f.Expect(f.sender.slots).To(BeEmpty())
 				f.Expect(f.codeOf(r)).To(BeZero(), "it may have been sent")
@@ -227,7 +227,7 @@ func TestCodeSender_64InFlight(t *testing.T) {
 		f.Expect(ok).To(BeFalse())
 		last.Release()
 		f.start(r)
-		time.Sleep(verification.CodeSendTime)
+		<-time.After(verification.CodeSendTime)
 		synctest.Wait()
 		f.Expect(f.sender.slots).To(HaveLen(32))
 		f.Expect(f.sender.taken).To(Equal(map[string]int{"kiosk": 32}))
@@ -238,7 +238,7 @@ func TestCodeSender_64InFlight(t *testing.T) {
 func TestCodeSender_drains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newCodeFixture(t, func(r *http.Request) (int, string, error) {
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			return accepting(r)
 		})
 		one, two := f.createCode("first", user, ""), f.createCode("second", "5511987654321", "")
@@ -262,7 +262,7 @@ func TestCodeSender_drains(t *testing.T) {
 		begin = time.Now()
 		stuck.sender.Drain()
 		stuck.Expect(time.Since(begin)).To(Equal(drainCodes))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		stuck.Expect(stuck.sender.slots).To(HaveLen(maxCodesInFlight-1), "its place is free")
 	})
 }
@@ -290,7 +290,7 @@ func TestCodeSender_writesOnce(t *testing.T) {
 				f.store.fail = func(n int64, _ string) error { return c.fail(n) }
 				r := f.createCode("first", user, "")
 				f.start(r)
-				time.Sleep(verification.CodeUnknownAfter - time.Second + 1)
+				<-time.After(verification.CodeUnknownAfter - time.Second + 1)
 				synctest.Wait()
 				f.Expect(f.store.updates.Load()).To(BeNumerically("~", c.tries, 1))
 				f.Expect(f.codeOf(r).State).To(Equal(c.state))
@@ -327,7 +327,7 @@ func TestCodeSender_leaksNothing(t *testing.T) {
 			code, _ := f.settings.DeliveredCode(&r, started)
 			f.store.fail = func(int64, string) error { return errors.New("down") }
 			f.start(r)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			families, err := f.registry.Gather()
 			f.Expect(err).NotTo(HaveOccurred())
 			for _, family := range families {

@@ -30,7 +30,7 @@ func codeLimitChecks() []check {
 // newCodeFor returns a creation for that key of a request whose number gets a code.
 func (t *trial) newCodeFor(key, e164 string) verification.New {
 	n := t.newForKey(key, e164)
-	n.Method, n.Creator = verification.WhatsApp, fmt.Sprintf("%016x", rand.Uint64())
+	n.Method, n.Creator = verification.WhatsApp, fmt.Sprintf("%016x", rand.Uint64()) //nolint:gosec // no secret
 	n.Terms = verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}
 	return n
 }
@@ -66,9 +66,9 @@ func codesOfNumber(ctx context.Context, t *trial) {
 		ginkgo.GinkgoHelper()
 		return t.expectCodesLimited(ctx, stores[i%2], code(i), verification.Limits{}, verification.LimitCodeNumber)
 	}
-	minute := time.Duration(0)
-	for i, at := range []time.Duration{0, 1, 2, 60, 120} {
-		t.passTime(ctx, (at-minute)*time.Minute)
+	minute := 0
+	for i, at := range []int{0, 1, 2, 60, 120} {
+		t.passTime(ctx, time.Duration(at-minute)*time.Minute)
 		t.expectAdmitted(ctx, stores[i%2], code(i), verification.Limits{})
 		minute = at
 		switch at {
@@ -162,7 +162,8 @@ func codesDeclined(ctx context.Context, t *trial) {
 		}
 	}
 	longer := coolingDown(2 * verification.CodeKept)
-	t.Expect(t.expectCodesLimited(ctx, b, t.newCodeFor("key", "+5511987654321"), longer, verification.LimitCodeNumber)).To(BeNumerically(">", verification.CodeKept))
+	wait := t.expectCodesLimited(ctx, b, t.newCodeFor("key", "+5511987654321"), longer, verification.LimitCodeNumber)
+	t.Expect(wait).To(BeNumerically(">", verification.CodeKept))
 	t.expectAdmitted(ctx, b, t.newFor("+551187654321"), verification.Limits{})
 	t.expectCooling(ctx, b, "+551187654321", coolingDown(cooldown)) // a link has the refusal of links
 	t.expectAdmitted(ctx, b, t.newCodeFor("key", claimedNumber), verification.Limits{})
