@@ -39,7 +39,7 @@ var codeMutants = []Mutant{
 		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
 	},
 	{
-		Name: "code-tries-of-each-replica", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
+		Name: "code-tries-stop-at-one", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
 		Symbol: "verification.(*Request).countWrongCode", Old: "r.WrongCodes++", New: "r.WrongCodes = max(r.WrongCodes, 1)",
 		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
 	},
@@ -64,7 +64,7 @@ var codeMutants = []Mutant{
 		Suite: "domain", Test: "TestBodyHash_deliver",
 	},
 	{
-		Name: "code-tells-who-has-whatsapp", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp",
+		Name: "code-shows-who-has-whatsapp", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp",
 		Symbol: "whatsapp.notSentReasons", Old: `131042: "payment",`, New: `131042: "payment", codeUndeliverable: "undeliverable",`,
 		Suite: "whatsapp", Test: "TestJudgeCode",
 	},

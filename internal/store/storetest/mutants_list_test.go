@@ -154,6 +154,17 @@ func lossMutants() []mutant {
 				return err
 			}
 		})},
+		{"counts wrong codes in each replica", []string{"counts wrong codes exactly", "counts the tries of a code"}, perInstance(func(s *faultyStore) {
+			var own sharedMap[int]
+			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
+				return s.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+					r.WrongCodes = own.get(id)
+					err := m(r, now)
+					own.change(id, func(int) int { return r.WrongCodes })
+					return err
+				})
+			}
+		})},
 		{"falls back from a deleted request", []string{"never restore an earlier request after the later one is deleted"}, func() func(*faultyStore) {
 			var first sharedMap[string]
 			return func(s *faultyStore) {
