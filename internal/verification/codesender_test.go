@@ -229,7 +229,7 @@ func (c *creations) Create(ctx context.Context, n verification.New, limits verif
 	return c.Store.Create(ctx, n, limits)
 }
 
-// TestInitiate_namesItsCreation: two replicas with the same id in the same microsecond tell by it which of them created the request.
+// TestInitiate_namesItsCreation: by it two replicas with the same id in the same microsecond know which of them created the request.
 func TestInitiate_namesItsCreation(t *testing.T) {
 	w := newWorld(t)
 	seen := &creations{Store: w.store}

@@ -413,7 +413,7 @@ func TestRecordCodeResult(t *testing.T) {
 	}
 }
 
-// TestRecordCodeResult_isNoNewsLater: who is asked for something, is proven, or has no time left, is not told that there is no code.
+// TestRecordCodeResult_isNoNewsLater: who is asked for something, is proven, or has no time left, gets no hint that there is no code.
 func TestRecordCodeResult_isNoNewsLater(t *testing.T) {
 	notSent := verification.CodeResult{State: verification.CodeNotSent, Reason: "payment"}
 	for name, c := range map[string]struct {
