@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,53 +12,26 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // keyCodes is a key that may have codes sent.
 const keyCodes = "the-key-that-may-have-codes-sent-0123456"
 
-// fakeSender counts what is sent.
-type fakeSender struct {
-	mu         sync.Mutex
-	sent       []string // ids
-	open, busy int      // slots that are reserved, and how many calls are refused one
-}
-
-func (s *fakeSender) ReserveSlot(string) (verification.CodeSlot, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy > 0 {
-		s.busy--
-		return nil, false
-	}
-	s.open++
-	return s, true
-}
-
-func (s *fakeSender) StartSending(r verification.Request) {
-	s.Release()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent = append(s.sent, r.ID)
-}
-
-func (s *fakeSender) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-}
+// codeSlots is how many codes a test sends at most.
+const codeSlots = 9
 
 // codesWorld is a sessionWorld that sends codes to Germany and Mexico.
 type codesWorld struct {
 	*sessionWorld
-	sender *fakeSender
+	sender *storetest.CodeSender
 	loop   func(id string)
 }
 
 func newCodesWorld(t *testing.T) *codesWorld {
 	t.Helper()
-	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: &fakeSender{}}
+	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: &storetest.CodeSender{Free: codeSlots}}
 	w.canaries.add(keyCodes, keyTest)
 	w.service.Sender = w.sender
 	w.changeSettings(func(s *settings.Settings) {
@@ -72,7 +44,9 @@ func newCodesWorld(t *testing.T) *codesWorld {
 		s.WhatsApp = &account
 	})
 	w.loop = newLoop(t, w.harness, w.clock)
-	t.Cleanup(func() { w.g.Expect(w.sender.open).To(BeZero(), "each slot is used or freed") })
+	t.Cleanup(func() {
+		w.g.Expect(w.sender.Free+len(w.sender.Sent)).To(Equal(codeSlots), "each slot is used or freed")
+	})
 	return w
 }
 
@@ -143,7 +117,7 @@ func TestInit_deliverRefusals(t *testing.T) {
 	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 1})
 	w.g.Expect(err).NotTo(HaveOccurred())
 	w.g.Expect(page.Requests).To(BeEmpty())
-	w.g.Expect(w.sender.sent).To(BeEmpty())
+	w.g.Expect(w.sender.Sent).To(BeEmpty())
 	for _, rest := range []string{`,"deliver":null`, `,"DELIVER":1`, `,"Deliver":"CODE"`} {
 		a := w.do(initRequest(keyInit, `{"phoneNumber":"`+american+`"`+rest+`}`))
 		w.g.Expect(a.fields).To(HaveLen(5), "a link, as it always was: %s", a.body)
@@ -168,7 +142,7 @@ func TestInit_deliver(t *testing.T) {
 			a := w.do(codeFor(keyCodes, number, withSubject+assurance))
 			w.g.Expect(a.fields).To(And(HaveLen(6), HaveKeyWithValue("codeLength", 8.0), HaveKey("waLink"), HaveKey("expectedText")), "%s", a.body)
 			id := a.stringField("requestId")
-			w.g.Expect(w.sender.sent).To(Equal([]string{id}))
+			w.g.Expect(w.sender.Sent).To(HaveExactElements(HaveField("ID", id)))
 			stored, err := w.store.Store.Read(t.Context(), id)
 			w.g.Expect(err).NotTo(HaveOccurred())
 			w.g.Expect(stored.Terms).To(Equal(verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}))
@@ -187,7 +161,7 @@ func TestInit_deliverAgain(t *testing.T) {
 		"nothing":     func(*settings.WhatsApp) {},
 		"no codes":    func(a *settings.WhatsApp) { a.Codes = nil },
 		"no country":  func(a *settings.WhatsApp) { a.Codes = &settings.Codes{} },
-		"all is busy": func(*settings.WhatsApp) { w.sender.busy = 1 },
+		"all is busy": func(*settings.WhatsApp) { w.service.Sender = &storetest.CodeSender{} },
 	} {
 		before := w.settings.Load()
 		w.changeSettings(func(s *settings.Settings) {
@@ -198,15 +172,16 @@ func TestInit_deliverAgain(t *testing.T) {
 		again := w.do(retry)
 		w.g.Expect(again.fields).To(Equal(first.fields), name)
 		w.settings.Store(before)
+		w.service.Sender = w.sender
 	}
-	w.g.Expect(w.sender.sent).To(HaveLen(1))
+	w.g.Expect(w.sender.Sent).To(HaveLen(1))
 	link := initAs(keyCodes, w.number, "user-1").withHeader("Idempotency-Key", "order-1")
 	expectRefusal(w.g, w.do(link), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 	asSession := initRequest(keyCodes, fmt.Sprintf(`{"phoneNumber":%q,"assurance":"SESSION"%s}`, w.number, withSubject))
 	expectRefusal(w.g, w.do(asSession.withHeader("Idempotency-Key", "order-1")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 	w.g.Expect(w.do(link.withHeader("Idempotency-Key", "order-2")).status).To(Equal(200))
 	expectRefusal(w.g, w.do(retry.withHeader("Idempotency-Key", "order-2")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
-	w.g.Expect(w.sender.sent).To(HaveLen(1))
+	w.g.Expect(w.sender.Sent).To(HaveLen(1))
 }
 
 // The limits of codes refuse with a name of their own, and links go on.
@@ -232,11 +207,11 @@ func TestInit_codesLimitedAndBusy(t *testing.T) {
 		ContainSubstring(`phoneproof_http_rate_limited_total{limit="codesPhoneNumber"} 1`+"\n"),
 		ContainSubstring(`phoneproof_http_inits_total{result="codes_limited"} 2`+"\n")))
 
-	w.sender.busy = 1
+	w.service.Sender = &storetest.CodeSender{}
 	a = w.do(codeFor(keyCodes, w.newNumber(3), withSubject))
 	expectRefusal(w.g, a, 503, verification.CodeCodesBusy, "")
 	w.g.Expect(a.joinedHeader("Retry-After")).To(Equal("2"))
-	w.g.Expect(w.sender.sent).To(HaveLen(2))
+	w.g.Expect(w.sender.Sent).To(HaveLen(2))
 }
 
 // The delivered digits verify the request, and its answers show by what. Links show nothing of it.
@@ -309,5 +284,5 @@ func TestTestKey_codes(t *testing.T) {
 	limited := numberOf(verification.TestCodesLimited)
 	expectRefusal(w.g, w.do(codeFor(keyTest, limited, withSubject)), 429, verification.CodeCodesLimited, "")
 	w.g.Expect(w.do(initFor(keyTest, limited)).status).To(Equal(200))
-	w.g.Expect(w.sender.sent).To(BeEmpty())
+	w.g.Expect(w.sender.Sent).To(BeEmpty())
 }

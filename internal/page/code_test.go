@@ -11,20 +11,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// unsentCodes is a sender whose codes get no result but those of a test.
-type unsentCodes struct{}
-
-func (unsentCodes) ReserveSlot(string) (verification.CodeSlot, bool) { return unsentCodes{}, true }
-func (unsentCodes) StartSending(verification.Request)          {}
-func (unsentCodes) Release()                                   {}
 
 // startCode stores a request to whose number a code is sent.
 func (s *site) startCode(change ...func(*verification.Initiation)) *sessionPage {
 	s.t.Helper()
-	s.service.Sender = unsentCodes{}
+	s.service.Sender = &storetest.CodeSender{Free: 1}
 	s.backend.ForgetLimits() // a number gets one code a minute
 	return s.startSession(append([]func(*verification.Initiation){func(in *verification.Initiation) {
 		in.Terms.Deliver = verification.DeliverCode

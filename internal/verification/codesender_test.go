@@ -11,52 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// sender is a verification.CodeSender that records what it is to send. A slot is free again only by Release.
-type sender struct {
-	t    *testing.T
-	mu   sync.Mutex
-	free int
-	sent []verification.Request
-}
-
-func newSender(t *testing.T, slots int) *sender {
-	t.Helper()
-	return &sender{t: t, free: slots}
-}
-
-func (s *sender) ReserveSlot(string) (verification.CodeSlot, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.free == 0 {
-		return nil, false
-	}
-	s.free--
-	return &slot{sender: s}, true
-}
-
-type slot struct {
-	sender *sender
-	ended  bool
-}
-
-func (s *slot) StartSending(r verification.Request) {
-	s.end(func() { s.sender.sent = append(s.sender.sent, r) })
-}
-
-func (s *slot) Release() { s.end(func() { s.sender.free++ }) }
-
-func (s *slot) end(how func()) {
-	s.sender.mu.Lock()
-	defer s.sender.mu.Unlock()
-	if s.ended {
-		s.sender.t.Error("a slot ended twice")
-	}
-	s.ended = true
-	how()
-}
 
 // codeSteps records the codes that an observer was notified of, beside the steps.
 type codeSteps struct {
@@ -82,7 +39,7 @@ func testNumber(last int) phone.Number { return verification.TestNumbers()[last]
 // TestInitiate_sendsOnceForItsOwnCreate: one call of all that overlap, and none of the others.
 func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 	w := newWorld(t)
-	sender := newSender(t, 300)
+	sender := &storetest.CodeSender{Free: 300}
 	w.service.Sender = sender
 	other := verification.NewService(verification.NewCodeSpace(projectName), w.backend.Open(projectName))
 	other.Sender = sender
@@ -98,9 +55,9 @@ func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	w.Expect(sender.sent).To(HaveLen(1))
-	w.Expect(sender.sent[0]).To(Equal(w.readStored(sender.sent[0].ID)), "what was committed")
-	w.Expect(sender.free).To(Equal(299), "retries hold no slot")
+	w.Expect(sender.Sent).To(HaveLen(1))
+	w.Expect(sender.Sent[0]).To(Equal(w.readStored(sender.Sent[0].ID)), "what was committed")
+	w.Expect(sender.Free).To(Equal(299), "retries hold no slot")
 }
 
 // slowStore commits a creation long after its caller left, or panics.
@@ -172,14 +129,14 @@ func TestInitiate_sendsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			sender := newSender(t, 1)
+			sender := &storetest.CodeSender{Free: 1}
 			w.service.Sender = sender
 			in := w.codeInitiation()
 			c.change(w, &in)
 			_, err := w.service.Initiate(t.Context(), in)
 			w.Expect(codeOf(err)).To(Equal(c.want))
-			w.Expect(sender.sent).To(BeEmpty())
-			w.Expect(sender.free).To(Equal(1), "the slot is free again")
+			w.Expect(sender.Sent).To(BeEmpty())
+			w.Expect(sender.Free).To(Equal(1), "the slot is free again")
 		})
 	}
 }
@@ -190,7 +147,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 		sender verification.CodeSender
 		want   verification.ErrorCode
 	}{
-		"all are taken": {newSender(t, 0), verification.CodeCodesBusy},
+		"all are taken": {&storetest.CodeSender{}, verification.CodeCodesBusy},
 		"no sender":     {nil, verification.CodeCodesNotConfigured},
 	} {
 		w := newWorld(t)
@@ -206,7 +163,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 			_, err := w.service.Initiate(t.Context(), refused)
 			w.Expect(codeOf(err)).To(Equal(c.want), name)
 		}
-		w.service.Sender = newSender(t, 1)
+		w.service.Sender = &storetest.CodeSender{Free: 1}
 		first := w.start(in)
 		w.Expect(first.Existing).To(BeFalse(), "nothing was stored or counted before")
 		w.service.Sender = c.sender
@@ -234,7 +191,7 @@ func TestInitiate_namesItsCreation(t *testing.T) {
 	w := newWorld(t)
 	seen := &creations{Store: w.store}
 	w.service = verification.NewService(verification.NewCodeSpace(projectName), seen)
-	w.service.Sender = newSender(t, 2)
+	w.service.Sender = &storetest.CodeSender{Free: 2}
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)
@@ -263,7 +220,7 @@ func TestInitiate_codesLimitedTestNumber(t *testing.T) {
 
 func TestBodyHash_deliver(t *testing.T) {
 	w := newWorld(t)
-	w.service.Sender = newSender(t, 1)
+	w.service.Sender = &storetest.CodeSender{Free: 1}
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)

@@ -8,20 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// unsentCodes is a sender that sends nothing: what the phone shows is computed.
-type unsentCodes struct{}
-
-func (unsentCodes) ReserveSlot(string) (verification.CodeSlot, bool) { return unsentCodes{}, true }
-func (unsentCodes) StartSending(verification.Request)          {}
-func (unsentCodes) Release()                                   {}
 
 // openCodePage starts a verification whose code is sent to the number, and opens its page.
 func (b *tab) openCodePage(s *sessionSite) *sessionUser {
 	b.t.Helper()
-	s.service.Sender = unsentCodes{}
+	s.service.Sender = &storetest.CodeSender{Free: 1}
 	return b.openSessionPage(s, "", func(in *verification.Initiation) { in.Terms.Deliver = verification.DeliverCode })
 }
 
