@@ -80,7 +80,7 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			sender, begin := newSender(t, 1), time.Now()
+			sender, begin := &storetest.CodeSender{Free: 1}, time.Now()
 			w.service = verification.NewService(verification.NewCodeSpace(projectName), slowStore{w.store, panics})
 			w.service.Sender = sender
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -88,17 +88,17 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 			_, err := w.service.Initiate(ctx, w.codeInitiation())
 			w.Expect(err).To(MatchError(context.DeadlineExceeded))
 			w.Expect(time.Since(begin)).To(Equal(1500 * time.Millisecond))
-			w.Expect(sender.sent).To(BeEmpty())
-			w.Expect(sender.free).To(BeZero(), "its slot is held, so a shutdown waits for it")
+			w.Expect(sender.Sent).To(BeEmpty())
+			w.Expect(sender.Free).To(BeZero(), "its slot is held, so a shutdown waits for it")
 			<-time.After(2 * time.Second)
 			synctest.Wait()
 			if panics {
-				w.Expect(sender.sent).To(BeEmpty())
-				w.Expect(sender.free).To(Equal(1))
+				w.Expect(sender.Sent).To(BeEmpty())
+				w.Expect(sender.Free).To(Equal(1))
 				return
 			}
-			w.Expect(sender.sent).To(HaveLen(1))
-			w.Expect(sender.sent[0]).To(Equal(w.readStored(sender.sent[0].ID)))
+			w.Expect(sender.Sent).To(HaveLen(1))
+			w.Expect(sender.Sent[0]).To(Equal(w.readStored(sender.Sent[0].ID)))
 		})
 	}
 }
