@@ -198,8 +198,8 @@ func (s *VerificationProjectSpec) EffectiveCodeShare() (day, hour int32) {
 	if codes == nil {
 		return 0, 0
 	}
-	day = max(1, codes.MaxPerDay/max(1, s.countDeliverKeys()))
-	return day, max(1, day/6)
+	day = codes.MaxPerDay / max(1, s.countDeliverKeys())
+	return day, day / 6
 }
 
 // LongestStored returns the longest time that a request occupies a full store if

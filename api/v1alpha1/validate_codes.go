@@ -79,8 +79,9 @@ func (s *VerificationProjectSpec) validateCodes(path *field.Path) field.ErrorLis
 		refuse(perDay, codes.MaxPerDay, "whatsapp.codes.maxPerDay must be at most half of request.maxStored with storage.type Kubernetes: "+
 			"these requests are kept for 24h; lower it, raise maxStored, or use PostgreSQL")
 	}
-	if s.countDeliverKeys() > codes.MaxPerDay {
-		refuse(perDay, codes.MaxPerDay, "whatsapp.codes.maxPerDay must not be less than the number of apiKeys with the scope Deliver, which share it; "+
+	if s.countDeliverKeys()*minCodesPerDay > codes.MaxPerDay {
+		refuse(perDay, codes.MaxPerDay, "whatsapp.codes.maxPerDay must be at least six for each of the apiKeys with the scope Deliver, "+
+			"which share it and use a sixth of their share in an hour; "+
 			"raise it, or take the scope from a key")
 	}
 	if s.EffectiveSendReplies() == SendRepliesNever {
