@@ -112,6 +112,19 @@ var _ = Describe("Faults", func() {
 		own := newCode(project)
 		own.Phone = number("+15550100198")
 		Expect(b.Create(ctx, own, verification.Limits{})).To(HaveField("Existing", false))
+
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "create" { // as a proxy may, which repeats a call
+				body, err := r.GetBody()
+				Expect(err).NotTo(HaveOccurred())
+				Expect(lose(forward)).Error().To(HaveOccurred())
+				r.Body = body
+			}
+			return forward()
+		})
+		own = newCode(project)
+		own.Phone = number("+15550100197")
+		Expect(b.Create(ctx, own, verification.Limits{})).To(HaveField("Existing", false), "else no one would send its code")
 	})
 
 	It("knows its own decision when the event of it was delivered before the decision is read again", func(ctx SpecContext) {
