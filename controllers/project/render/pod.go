@@ -11,8 +11,8 @@ import (
 
 const (
 	// gracePeriod is the time from the request to stop a pod to its end, in seconds: stopDelay, drainDelay, 15 for requests in
-	// flight, and 10 for the work behind them.
-	gracePeriod = 40
+	// flight, 10 for the codes that are being sent, and 10 for the work behind them.
+	gracePeriod = 50
 	// stopDelay is how long a stopping pod still works as usual, in seconds, until all senders of requests have noticed.
 	stopDelay = 5
 )
