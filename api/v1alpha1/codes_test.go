@@ -3,8 +3,8 @@ package v1alpha1_test
 import (
 	"testing"
 
-	. "github.com/onsi/gomega"
 	"github.com/nyaruka/phonenumbers"
+	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
 )

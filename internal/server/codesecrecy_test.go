@@ -175,8 +175,10 @@ func (w *secrecy) begin(t *testing.T, number string) *sighting {
 	t.Helper()
 	body := fmt.Sprintf(`{"phoneNumber":%q,"deliver":"CODE","subject":"user of all","returnURL":"https://shop.example/return"}`, number)
 	var got struct {
-		RequestID, PageURL, ExpectedText string
-		CodeLength                       int
+		RequestID    string `json:"requestId"`
+		PageURL      string `json:"pageURL"`
+		ExpectedText string `json:"expectedText"`
+		CodeLength   int    `json:"codeLength"`
 	}
 	w.Expect(json.Unmarshal([]byte(w.call(t, http.MethodPost, "/api/verify/init", body)), &got)).To(Succeed())
 	w.Expect(got.CodeLength).To(Equal(8))

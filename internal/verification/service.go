@@ -148,8 +148,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	return Initiated{Created: created, Code: code}, nil
 }
 
-// createRequest stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its code: of
-// many that overlap, and of the retries after them, that is one at most.
+// createRequest stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its
+// code: of many that overlap, and of the retries after them, that is one at most.
 func (s *Service) createRequest(ctx context.Context, in Initiation, n New) (Created, error) {
 	slot, refusal := s.reserveSlot(in)
 	switch {

@@ -71,7 +71,8 @@ func (space CodeSpace) DeliveredCode(secret []byte, r *Request) redact.Value[str
 		return redact.New(TestDelivered)
 	}
 	codes := uint64(math.Pow10(space.deliveredDigits))
-	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, binary.BigEndian.Uint64(space.deriveBytes(secret, r, purposeDelivered))%codes))
+	number := binary.BigEndian.Uint64(space.deriveBytes(secret, r, purposeDelivered)) % codes
+	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, number))
 }
 
 // deriveBytes returns 32 bytes that only the secret's owner can make of a request, for one purpose.
@@ -156,8 +157,9 @@ func (space CodeSpace) matchCode(r *Request, entered SessionCode, secrets CodeSe
 	for _, secret := range known {
 		found |= subtle.ConstantTimeCompare([]byte(entered.Reveal()), []byte(space.makeCode(secret, r, entered.kind).Reveal()))
 	}
-	isAstray := r.Code.Reason == CodeReasonOtherNumber && (entered.kind == kindDelivered || r.Via == ViaCode) // their reader has another number
-	isUnsent := r.Test && entered.kind == kindDelivered && r.testCodeState() == CodeNotSent // so no one has them
+	// The reader of a code that went astray has another number; the one of a test number to which none was sent has no reader.
+	isAstray := r.Code.Reason == CodeReasonOtherNumber && (entered.kind == kindDelivered || r.Via == ViaCode)
+	isUnsent := r.Test && entered.kind == kindDelivered && r.testCodeState() == CodeNotSent
 	if found == 0 || isAstray || isUnsent {
 		return NoMatch, nil
 	}

@@ -181,8 +181,8 @@ type Limits struct {
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate
-	// Codes limits requests with DeliverCode, in all and by New.KeyName, beside the rates above and CodeNumberRates; zero if the project sends no
-	// codes.
+	// Codes limits requests with DeliverCode, in all and by New.KeyName, beside the rates above and CodeNumberRates; zero if the
+	// project sends no codes.
 	Codes CodeLimits
 	// DeclineCooldown is how long no request starts for a number, in its canonical form, whose owner answered "Not me" (see
 	// Request.DeclinedAt); zero for no such time.

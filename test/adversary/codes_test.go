@@ -74,7 +74,11 @@ func (s *scene) callReplica(r *system.Replica, operation string, body map[string
 	if err = errors.Join(err, answer.Body.Close()); err != nil {
 		return 0, "", err
 	}
-	var refused struct{ Error struct{ Code string } }
+	var refused struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
 	err = json.Unmarshal(got.Bytes(), &refused)
 	if err == nil && into != nil {
 		err = json.Unmarshal(got.Bytes(), into)

@@ -206,7 +206,8 @@ func (l *lines) stopResult(request string, kill func(client string)) {
 		l.transactions.StopCommit(&pgproxy.Stop{Operation: opUpdate, Mark: []byte(request), Do: kill})
 		return
 	}
-	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPut, Marks: [][]byte{[]byte(request + "/status"), []byte(`"codeDelivery":{`)}, Do: kill})
+	marks := [][]byte{[]byte(request + "/status"), []byte(`"codeDelivery":{`)}
+	l.calls.StopWrite(&apiproxy.Stop{Method: http.MethodPut, Marks: marks, Do: kill})
 }
 
 func (l *lines) stopNothing() {

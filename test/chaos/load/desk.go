@@ -183,7 +183,8 @@ func answerCode(w http.ResponseWriter, answer ledger.CodeAnswer, to string) {
 		_, _ = fmt.Fprintf(w, `{"error":{"message":"(#%d) %s","type":"OAuthException","code":%d,"fbtrace_id":"A"}}`, code, message, code)
 	}
 	accept := func(contacts string) {
-		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[`+contacts+`],"messages":[{"id":"wamid.code","message_status":"accepted"}]}`)
+		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[`+contacts+
+			`],"messages":[{"id":"wamid.code","message_status":"accepted"}]}`)
 	}
 	switch answer {
 	case ledger.CodeAcceptedBare:

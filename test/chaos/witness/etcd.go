@@ -184,7 +184,8 @@ func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
 	}
 	c.Via = strings.ToUpper(string(o.Status.Via))
 	if o.Status.CodeDelivery != nil {
-		c.CodeState = map[verifyv1.CodeState]string{verifyv1.CodeStateSent: "SENT", verifyv1.CodeStateNotSent: "NOT_SENT"}[o.Status.CodeDelivery.State]
+		names := map[verifyv1.CodeState]string{verifyv1.CodeStateSent: "SENT", verifyv1.CodeStateNotSent: "NOT_SENT"}
+		c.CodeState = names[o.Status.CodeDelivery.State]
 	}
 	if d := o.Status.Delivery; d != nil {
 		c.Attempts, c.Code, c.Delivered, c.Exhausted = int(d.Attempts), int(d.LastStatusCode), d.DeliveredAt != nil, d.ExhaustedAt != nil
