@@ -149,10 +149,9 @@ type Codes struct {
 	// +kubebuilder:validation:MaxItems=250
 	AllowedCountries []Country `json:"allowedCountries"`
 
-	// maxPerDay is how many codes the project sends in 24 hours at most, as long as
-	// no API key gets another name: it then begins anew. API keys with the scope
-	// Deliver have equal shares, and in one hour a sixth of its share each.
-	// 6 to 1000000. Example: 600. Required.
+	// maxPerDay is how many codes the project sends in 24 hours at most. API keys
+	// with the scope Deliver have equal shares, and in one hour a sixth of its
+	// share each. 6 to 1000000. Example: 600. Required.
 	// +required
 	// +kubebuilder:validation:Minimum=6
 	// +kubebuilder:validation:Maximum=1000000
