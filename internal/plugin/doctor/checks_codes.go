@@ -28,7 +28,7 @@ func codeChecks() []check {
 		},
 		{
 			name: "CodesHalfUsed", problem: "an API key has had half of its share of codes sent within a day; at its end init answers `codes_limited`",
-			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`; replace a leaked key by `kubectl phoneproof -n NAMESPACE rotate api-key PROJECT NAME`, whose new name has its share once more, or raise `spec.whatsapp.codes.maxPerDay`",
+			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`; replace a leaked key by `kubectl phoneproof -n NAMESPACE rotate api-key PROJECT NAME`, or raise `spec.whatsapp.codes.maxPerDay`",
 			find:   onBadReasons(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 		},
 	}
