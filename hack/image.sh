@@ -22,7 +22,7 @@ labels=(
 	"revision=$commit"
 	"created=$created"
 )
-flags=(-name "$name" -out "$archive" -created "$created" -max-mb "${MAX_MB:-46}" -program "${IN_IMAGE:-phoneproof}")
+flags=(-name "$name" -out "$archive" -created "$created" -max-mb "${MAX_MB:-47}" -program "${IN_IMAGE:-phoneproof}")
 for label in "${labels[@]}"; do
 	flags+=(-label "org.opencontainers.image.$label")
 done

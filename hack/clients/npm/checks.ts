@@ -14,6 +14,7 @@ interface Answer<Body> { data?: Body; error?: Failure; response?: Response }
 
 export interface Body {
   phoneNumber: string;
+  subject?: string;
   method?: "TELEGRAM" | null;
   reference?: string | null;
   metadata?: Record<string, string> | null;
