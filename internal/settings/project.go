@@ -241,7 +241,8 @@ func convertCodeLimits(spec *verifyv1.VerificationProjectSpec) verification.Code
 	day, hour := spec.EffectiveCodeShare()
 	return verification.CodeLimits{
 		Project: verification.Rate{Requests: int(codes.MaxPerDay), Period: 24 * time.Hour},
-		PerDay:  verification.Rate{Requests: int(day), Period: 24 * time.Hour}, PerHour: verification.Rate{Requests: int(hour), Period: time.Hour},
+		PerDay:  verification.Rate{Requests: int(day), Period: 24 * time.Hour},
+		PerHour: verification.Rate{Requests: int(hour), Period: time.Hour},
 	}
 }
 
