@@ -194,7 +194,7 @@ func (s *scene) raceRequests() {
 
 // What the shop says of digits.
 const (
-	wrongDigits = "These are not the digits from the chat."
+	wrongDigits = "These digits are wrong."
 	tooLate     = "This has ended. Begin again."
 )
 

@@ -103,7 +103,7 @@ func codeResultOnce(ctx context.Context, t *trial) {
 			r = t.updateRequest(ctx, stores[1], r.ID, end)
 		}
 		for _, result := range []verification.CodeResult{
-			{State: verification.CodeSent, Reason: "undeliverable"}, {State: verification.CodeNotSent, Reason: "payment"},
+			{State: verification.CodeSent, Reason: "undeliverable"}, {State: verification.CodeSent, Reason: verification.CodeReasonOtherNumber},
 		} {
 			before := r
 			record := func(s verification.Store, createdAt time.Time) verification.Request {
