@@ -31,7 +31,7 @@ type codesWorld struct {
 
 func newCodesWorld(t *testing.T) *codesWorld {
 	t.Helper()
-	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: &storetest.CodeSender{Free: codeSlots}}
+	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: storetest.NewCodeSender(codeSlots)}
 	w.canaries.add(keyCodes, keyTest)
 	w.service.Sender = w.sender
 	w.changeSettings(func(s *settings.Settings) {
@@ -45,7 +45,7 @@ func newCodesWorld(t *testing.T) *codesWorld {
 	})
 	w.loop = newLoop(t, w.harness, w.clock)
 	t.Cleanup(func() {
-		w.g.Expect(w.sender.Free+len(w.sender.Sent)).To(Equal(codeSlots), "each slot is used or freed")
+		w.g.Expect(w.sender.CountFree()+len(w.sender.ListSent())).To(Equal(codeSlots), "each slot is used or freed")
 	})
 	return w
 }
@@ -117,7 +117,7 @@ func TestInit_deliverRefusals(t *testing.T) {
 	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 1})
 	w.g.Expect(err).NotTo(HaveOccurred())
 	w.g.Expect(page.Requests).To(BeEmpty())
-	w.g.Expect(w.sender.Sent).To(BeEmpty())
+	w.g.Expect(w.sender.ListSent()).To(BeEmpty())
 	for _, rest := range []string{`,"deliver":null`, `,"DELIVER":1`, `,"Deliver":"CODE"`} {
 		a := w.do(initRequest(keyInit, `{"phoneNumber":"`+american+`"`+rest+`}`))
 		w.g.Expect(a.fields).To(HaveLen(5), "a link, as it always was: %s", a.body)
@@ -142,7 +142,7 @@ func TestInit_deliver(t *testing.T) {
 			a := w.do(codeFor(keyCodes, number, withSubject+assurance))
 			w.g.Expect(a.fields).To(And(HaveLen(6), HaveKeyWithValue("codeLength", 8.0), HaveKey("waLink"), HaveKey("expectedText")), "%s", a.body)
 			id := a.stringField("requestId")
-			w.g.Expect(w.sender.Sent).To(HaveExactElements(HaveField("ID", id)))
+			w.g.Expect(w.sender.ListSent()).To(HaveExactElements(HaveField("ID", id)))
 			stored, err := w.store.Store.Read(t.Context(), id)
 			w.g.Expect(err).NotTo(HaveOccurred())
 			w.g.Expect(stored.Terms).To(Equal(verification.Terms{Level: verification.LevelSession, Deliver: verification.DeliverCode}))
@@ -161,7 +161,7 @@ func TestInit_deliverAgain(t *testing.T) {
 		"nothing":     func(*settings.WhatsApp) {},
 		"no codes":    func(a *settings.WhatsApp) { a.Codes = nil },
 		"no country":  func(a *settings.WhatsApp) { a.Codes = &settings.Codes{} },
-		"all is busy": func(*settings.WhatsApp) { w.service.Sender = &storetest.CodeSender{} },
+		"all is busy": func(*settings.WhatsApp) { w.sender.SetFree(0) },
 	} {
 		before := w.settings.Load()
 		w.changeSettings(func(s *settings.Settings) {
@@ -172,16 +172,16 @@ func TestInit_deliverAgain(t *testing.T) {
 		again := w.do(retry)
 		w.g.Expect(again.fields).To(Equal(first.fields), name)
 		w.settings.Store(before)
-		w.service.Sender = w.sender
+		w.sender.SetFree(codeSlots - 1)
 	}
-	w.g.Expect(w.sender.Sent).To(HaveLen(1))
+	w.g.Expect(w.sender.ListSent()).To(HaveLen(1))
 	link := initAs(keyCodes, w.number, "user-1").withHeader("Idempotency-Key", "order-1")
 	expectRefusal(w.g, w.do(link), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 	asSession := initRequest(keyCodes, fmt.Sprintf(`{"phoneNumber":%q,"assurance":"SESSION"%s}`, w.number, withSubject))
 	expectRefusal(w.g, w.do(asSession.withHeader("Idempotency-Key", "order-1")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 	w.g.Expect(w.do(link.withHeader("Idempotency-Key", "order-2")).status).To(Equal(200))
 	expectRefusal(w.g, w.do(retry.withHeader("Idempotency-Key", "order-2")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
-	w.g.Expect(w.sender.Sent).To(HaveLen(1))
+	w.g.Expect(w.sender.ListSent()).To(HaveLen(1))
 }
 
 // The limits of codes refuse with a name of their own, and links go on.
@@ -207,11 +207,12 @@ func TestInit_codesLimitedAndBusy(t *testing.T) {
 		ContainSubstring(`phoneproof_http_rate_limited_total{limit="codesPhoneNumber"} 1`+"\n"),
 		ContainSubstring(`phoneproof_http_inits_total{result="codes_limited"} 2`+"\n")))
 
-	w.service.Sender = &storetest.CodeSender{}
+	w.sender.SetFree(0)
 	a = w.do(codeFor(keyCodes, w.newNumber(3), withSubject))
 	expectRefusal(w.g, a, 503, verification.CodeCodesBusy, "")
 	w.g.Expect(a.joinedHeader("Retry-After")).To(Equal("2"))
-	w.g.Expect(w.sender.Sent).To(HaveLen(2))
+	w.g.Expect(w.sender.ListSent()).To(HaveLen(2))
+	w.sender.SetFree(codeSlots - 2)
 }
 
 // The delivered digits verify the request, and its answers show by what. Links show nothing of it.
@@ -257,6 +258,11 @@ func TestStatus_codeDelivery(t *testing.T) {
 	w.recordResult(id, verification.CodeSent, "undeliverable")
 	w.g.Expect(w.readStatus(id).fields).To(And(HaveKeyWithValue("codeDelivery", "SENT"), Not(HaveKey("hint"))))
 	w.recordResult(id, verification.CodeNotSent, "payment")
+	w.g.Expect(w.readStatus(id).fields).To(And(HaveKeyWithValue("codeDelivery", "SENT"), Not(HaveKey("hint"))))
+
+	w.clock.Step(time.Minute)
+	id, _ = w.beginCode()
+	w.recordResult(id, verification.CodeNotSent, "payment")
 	w.g.Expect(w.readStatus(id).fields).To(And(HaveKeyWithValue("codeDelivery", "NOT_SENT"), HaveKeyWithValue("hint", "CODE_NOT_SENT")))
 	canceled := w.do(changeRequest(keyCodes, pathCancel, id))
 	w.g.Expect(canceled.fields).To(And(HaveKeyWithValue("hint", "CANCELED"), HaveKeyWithValue("codeDelivery", "NOT_SENT"), Not(HaveKey("via"))))
@@ -277,12 +283,20 @@ func TestTestKey_codes(t *testing.T) {
 		status := w.do(statusRequest(keyTest, "id="+id))
 		w.g.Expect(status.fields).To(HaveKeyWithValue("codeDelivery", want.delivery), string(outcome))
 		w.g.Expect(status.stringField("hint")).To(Equal(want.hint), string(outcome))
+		zeros := confirmAs(keyTest, id, verification.TestDelivered)
+		if outcome == verification.TestCodeNotSent {
+			for range verification.MaxDeliveredTries {
+				expectRefusal(w.g, w.do(zeros), 422, verification.CodeWrongCode, "code")
+			}
+			expectRefusal(w.g, w.do(zeros), 409, verification.CodeRequestExpired, "")
+			continue
+		}
 		expectRefusal(w.g, w.do(confirmAs(keyTest, id, strings.Repeat("1", 8))), 422, verification.CodeWrongCode, "code")
-		w.g.Expect(w.do(confirmAs(keyTest, id, verification.TestDelivered)).fields).To(And(
+		w.g.Expect(w.do(zeros).fields).To(And(
 			HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("via", "CODE"), HaveKeyWithValue("test", true)), string(outcome))
 	}
 	limited := numberOf(verification.TestCodesLimited)
 	expectRefusal(w.g, w.do(codeFor(keyTest, limited, withSubject)), 429, verification.CodeCodesLimited, "")
 	w.g.Expect(w.do(initFor(keyTest, limited)).status).To(Equal(200))
-	w.g.Expect(w.sender.Sent).To(BeEmpty())
+	w.g.Expect(w.sender.ListSent()).To(BeEmpty())
 }

@@ -18,7 +18,7 @@ import (
 // startCode stores a request to whose number a code is sent.
 func (s *site) startCode(change ...func(*verification.Initiation)) *sessionPage {
 	s.t.Helper()
-	s.service.Sender = &storetest.CodeSender{Free: 1}
+	s.service.Sender = storetest.NewCodeSender(1)
 	s.backend.ForgetLimits() // a number gets one code a minute
 	return s.startSession(append([]func(*verification.Initiation){func(in *verification.Initiation) {
 		in.Terms.Deliver = verification.DeliverCode

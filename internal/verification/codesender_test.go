@@ -39,7 +39,7 @@ func testNumber(last int) phone.Number { return verification.TestNumbers()[last]
 // TestInitiate_sendsOnceForItsOwnCreate: one call of all that overlap, and none of the others.
 func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 	w := newWorld(t)
-	sender := &storetest.CodeSender{Free: 300}
+	sender := storetest.NewCodeSender(300)
 	w.service.Sender = sender
 	other := verification.NewService(verification.NewCodeSpace(projectName), w.backend.Open(projectName))
 	other.Sender = sender
@@ -55,9 +55,10 @@ func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	w.Expect(sender.Sent).To(HaveLen(1))
-	w.Expect(sender.Sent[0]).To(Equal(w.readStored(sender.Sent[0].ID)), "what was committed")
-	w.Expect(sender.Free).To(Equal(299), "retries hold no slot")
+	sent := sender.ListSent()
+	w.Expect(sent).To(HaveLen(1))
+	w.Expect(sent[0]).To(Equal(w.readStored(sent[0].ID)), "what was committed")
+	w.Expect(sender.CountFree()).To(Equal(299), "retries hold no slot")
 }
 
 // slowStore commits a creation long after its caller left, or panics.
@@ -80,7 +81,7 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			sender, begin := &storetest.CodeSender{Free: 1}, time.Now()
+			sender, begin := storetest.NewCodeSender(1), time.Now()
 			w.service = verification.NewService(verification.NewCodeSpace(projectName), slowStore{w.store, panics})
 			w.service.Sender = sender
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -88,17 +89,18 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 			_, err := w.service.Initiate(ctx, w.codeInitiation())
 			w.Expect(err).To(MatchError(context.DeadlineExceeded))
 			w.Expect(time.Since(begin)).To(Equal(1500 * time.Millisecond))
-			w.Expect(sender.Sent).To(BeEmpty())
-			w.Expect(sender.Free).To(BeZero(), "its slot is held, so a shutdown waits for it")
+			w.Expect(sender.ListSent()).To(BeEmpty())
+			w.Expect(sender.CountFree()).To(BeZero(), "its slot is held, so a shutdown waits for it")
 			<-time.After(2 * time.Second)
 			synctest.Wait()
 			if panics {
-				w.Expect(sender.Sent).To(BeEmpty())
-				w.Expect(sender.Free).To(Equal(1))
+				w.Expect(sender.ListSent()).To(BeEmpty())
+				w.Expect(sender.CountFree()).To(Equal(1))
 				return
 			}
-			w.Expect(sender.Sent).To(HaveLen(1))
-			w.Expect(sender.Sent[0]).To(Equal(w.readStored(sender.Sent[0].ID)))
+			sent := sender.ListSent()
+			w.Expect(sent).To(HaveLen(1))
+			w.Expect(sent[0]).To(Equal(w.readStored(sent[0].ID)))
 		})
 	}
 }
@@ -129,14 +131,14 @@ func TestInitiate_sendsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			sender := &storetest.CodeSender{Free: 1}
+			sender := storetest.NewCodeSender(1)
 			w.service.Sender = sender
 			in := w.codeInitiation()
 			c.change(w, &in)
 			_, err := w.service.Initiate(t.Context(), in)
 			w.Expect(codeOf(err)).To(Equal(c.want))
-			w.Expect(sender.Sent).To(BeEmpty())
-			w.Expect(sender.Free).To(Equal(1), "the slot is free again")
+			w.Expect(sender.ListSent()).To(BeEmpty())
+			w.Expect(sender.CountFree()).To(Equal(1), "the slot is free again")
 		})
 	}
 }
@@ -147,7 +149,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 		sender verification.CodeSender
 		want   verification.ErrorCode
 	}{
-		"all are taken": {&storetest.CodeSender{}, verification.CodeCodesBusy},
+		"all are taken": {storetest.NewCodeSender(0), verification.CodeCodesBusy},
 		"no sender":     {nil, verification.CodeCodesNotConfigured},
 	} {
 		w := newWorld(t)
@@ -163,7 +165,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 			_, err := w.service.Initiate(t.Context(), refused)
 			w.Expect(codeOf(err)).To(Equal(c.want), name)
 		}
-		w.service.Sender = &storetest.CodeSender{Free: 1}
+		w.service.Sender = storetest.NewCodeSender(1)
 		first := w.start(in)
 		w.Expect(first.Existing).To(BeFalse(), "nothing was stored or counted before")
 		w.service.Sender = c.sender
@@ -191,7 +193,7 @@ func TestInitiate_namesItsCreation(t *testing.T) {
 	w := newWorld(t)
 	seen := &creations{Store: w.store}
 	w.service = verification.NewService(verification.NewCodeSpace(projectName), seen)
-	w.service.Sender = &storetest.CodeSender{Free: 2}
+	w.service.Sender = storetest.NewCodeSender(2)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)
@@ -220,7 +222,7 @@ func TestInitiate_codesLimitedTestNumber(t *testing.T) {
 
 func TestBodyHash_deliver(t *testing.T) {
 	w := newWorld(t)
-	w.service.Sender = &storetest.CodeSender{Free: 1}
+	w.service.Sender = storetest.NewCodeSender(1)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)

@@ -31,7 +31,7 @@ func codeSecrets(r *verification.Request) verification.CodeSecrets {
 func (w *world) startCode() (verification.Initiated, *codeSteps) {
 	w.t.Helper()
 	seen := &codeSteps{}
-	w.service.Observer, w.service.Sender = seen, &storetest.CodeSender{Free: 1}
+	w.service.Observer, w.service.Sender = seen, storetest.NewCodeSender(1)
 	return w.start(w.codeInitiation()), seen
 }
 
@@ -451,7 +451,7 @@ func TestRecordCodeResult_isNoNewsLater(t *testing.T) {
 
 func TestService_recordCodeResult(t *testing.T) {
 	w := newWorld(t)
-	w.service.Sender = &storetest.CodeSender{Free: 2}
+	w.service.Sender = storetest.NewCodeSender(2)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	first := w.start(in).Request

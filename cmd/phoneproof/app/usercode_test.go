@@ -15,7 +15,7 @@ import (
 // openCodePage starts a verification whose code is sent to the number, and opens its page.
 func (b *tab) openCodePage(s *sessionSite) *sessionUser {
 	b.t.Helper()
-	s.service.Sender = &storetest.CodeSender{Free: 1}
+	s.service.Sender = storetest.NewCodeSender(1)
 	return b.openSessionPage(s, "", func(in *verification.Initiation) { in.Terms.Deliver = verification.DeliverCode })
 }
 

@@ -123,7 +123,7 @@ func codeResultOnce(ctx context.Context, t *trial) {
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.
 func codeSentOnce(ctx context.Context, t *trial) {
-	stores, sender := t.openReplicas(4), &CodeSender{Free: racers + 1}
+	stores, sender := t.openReplicas(4), NewCodeSender(racers+1)
 	n := t.newDelivered(0)
 	start := func(i int) (verification.Initiated, error) {
 		service := verification.NewService(t.project, stores[i%len(stores)])
@@ -138,5 +138,5 @@ func codeSentOnce(ctx context.Context, t *trial) {
 	again, err := start(1)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(again.Existing).To(BeTrue())
-	t.Expect(sender.Sent).To(HaveExactElements(equalRequest(again.Request)))
+	t.Expect(sender.ListSent()).To(HaveExactElements(equalRequest(again.Request)))
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -9,18 +10,21 @@ import (
 // CodeSender is a verification.CodeSender that records what it is to send. A slot is free again only by Release.
 type CodeSender struct {
 	mu   sync.Mutex
-	Free int // slots
-	Sent []verification.Request
+	free int // slots
+	sent []verification.Request
 }
+
+// NewCodeSender returns a sender with that many free slots.
+func NewCodeSender(free int) *CodeSender { return &CodeSender{free: free} }
 
 // ReserveSlot takes a free slot.
 func (s *CodeSender) ReserveSlot(string) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Free == 0 {
+	if s.free == 0 {
 		return nil, false
 	}
-	s.Free--
+	s.free--
 	return s, true
 }
 
@@ -28,12 +32,33 @@ func (s *CodeSender) ReserveSlot(string) (verification.CodeSlot, bool) {
 func (s *CodeSender) StartSending(r verification.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Sent = append(s.Sent, r)
+	s.sent = append(s.sent, r)
 }
 
 // Release frees a slot.
 func (s *CodeSender) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Free++
+	s.free++
+}
+
+// SetFree sets the number of free slots.
+func (s *CodeSender) SetFree(free int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = free
+}
+
+// CountFree returns the number of free slots.
+func (s *CodeSender) CountFree() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}
+
+// ListSent returns the requests that were recorded, in their order.
+func (s *CodeSender) ListSent() []verification.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
 }
