@@ -31,17 +31,17 @@ var codeMutants = []Mutant{
 		Symbol: "page.(*Handler).serveConfirm", Old: "ctx, cancel := storeContext(v)",
 		New: "if _, known := h.checking.LoadOrStore(v.path, nil); !known && v.request.DeliversCode() {\n" +
 			"\t\th.answerForm(v, http.StatusUnprocessableEntity, view.WrongDigits)\n\t\treturn\n\t}\n\tctx, cancel := storeContext(v)",
-		Suite: "page", Test: "TestCode_newTicketKeepsTries",
+		Suite: "page more", Test: "TestCode_newTicketKeepsTries",
 	},
 	{
 		Name: "code-five-tries", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
 		Symbol: "verification.(*Request).MaxTries", Old: "return MaxDeliveredTries", New: "return MaxConfirmTries",
-		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
+		Suite: "domain more", Test: "TestDelivered_threeTriesInAll",
 	},
 	{
 		Name: "code-tries-stop-at-one", Promise: "docs/security.md#what-holds-at-which-level: three tries in all for a request",
 		Symbol: "verification.(*Request).countWrongCode", Old: "r.WrongCodes++", New: "r.WrongCodes = max(r.WrongCodes, 1)",
-		Suite: "domain", Test: "TestDelivered_threeTriesInAll",
+		Suite: "domain more", Test: "TestDelivered_threeTriesInAll",
 	},
 	{
 		Name: "code-chat-digits-before-the-proof", Promise: "docs/security.md#what-holds-at-which-level: the chat's digits before a message proved the number",
@@ -51,17 +51,17 @@ var codeMutants = []Mutant{
 	{
 		Name: "code-of-three-digits", Promise: "docs/security.md#what-holds-at-which-level: 3 in 100,000,000 for each code",
 		Symbol: "verification.NewCodeSpace", Old: "deliveredDigits: deliveredDigits", New: "deliveredDigits: 3",
-		Suite: "domain", Test: "TestDelivered|TestSessionCodes",
+		Suite: "domain more", Test: "TestDelivered|TestSessionCodes",
 	},
 	{
 		Name: "code-that-went-astray", Promise: "docs/security.md#what-holds-at-which-level: a code that the messenger sent to another number",
 		Symbol: "verification.CodeSpace.matchCode", Old: "found == 0 || isAstray ", New: "found == 0 || isAstray && r.ID == \"\" ",
-		Suite: "domain", Test: "TestDelivered_otherNumberNeverConfirms",
+		Suite: "domain more", Test: "TestDelivered_otherNumberNeverConfirms",
 	},
 	{
 		Name: "code-not-in-the-idempotency-key", Promise: "docs/security.md#what-holds-at-which-level: a second code by a retry",
 		Symbol: "verification.bodyHash", Old: "Deliver: terms.Deliver,", New: "",
-		Suite: "domain", Test: "TestBodyHash_deliver",
+		Suite: "domain more", Test: "TestBodyHash_deliver",
 	},
 	{
 		Name: "code-shows-who-has-whatsapp", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp",
