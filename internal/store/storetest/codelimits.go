@@ -305,3 +305,23 @@ func countsCodes(ctx context.Context, t *trial) {
 		}
 	}
 }
+
+// codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.
+func codeSentOnce(ctx context.Context, t *trial) {
+	stores, sender := t.openReplicas(4), &CodeSender{Free: racers + 1}
+	n := t.newCodeFor("backend", numberOf(0))
+	start := func(i int) (verification.Initiated, error) {
+		service := verification.NewService(t.project, stores[i%len(stores)])
+		service.Sender = sender
+		return service.Initiate(ctx, verification.Initiation{
+			Phone: n.Phone, Method: n.Method, TTL: n.TTL, KeyName: n.KeyName, Terms: n.Terms, RequestedTerms: n.Terms,
+			IdempotencyKey: "order-1", HasIdempotencyKey: true,
+		})
+	}
+	_, errs := runRacers(racers, start)
+	t.Expect(errs).To(HaveEach(BeNil()))
+	again, err := start(1)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(again.Existing).To(BeTrue())
+	t.Expect(sender.Sent).To(HaveExactElements(equalRequest(again.Request)))
+}

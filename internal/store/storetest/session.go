@@ -13,7 +13,7 @@ import (
 )
 
 func sessionChecks() []check {
-	return append([]check{
+	return []check{
 		{name: "keeps the terms of a request, through every way to read it", run: sessionTerms},
 		{name: "keeps a proven request pending, for a replica that starts later, too", run: sessionPending},
 		{name: "finds the proven request of a sender who shared a contact", run: sessionAwaiting},
@@ -24,7 +24,8 @@ func sessionChecks() []check {
 		{name: "gives a request that is proven late two minutes more", needs: SteppedClock, run: sessionLate},
 		{name: "hands out the end of a request that is proven late on time", needs: Queue | SteppedClock, run: sessionLateQueue},
 		{name: "evicts no request that is proven late before its end", needs: Cap | SteppedClock, run: sessionLateCap},
-	}, codeChecks()...)
+		{name: "has one creator of a request with a code, whose code alone is sent", run: codeSentOnce},
+	}
 }
 
 // sessionSecret is what the session codes of the checks are made with.
