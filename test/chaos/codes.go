@@ -24,23 +24,19 @@ const (
 	codeKey = "code-key"
 	// An API server stores half of maxStored at most as codes, and a key may ask for a sixth of that in an hour.
 	codesInCluster  = maxStored / 2
-	budgetInCluster = 700
+	budgetInCluster = 780
 	budget          = 100_000
 	// pointTimeout bounds the wait for a marked request to reach its point, and marks is how many are marked one after the other: one whose
 	// replica did not learn in time that it is stored has no code.
 	pointTimeout = 8 * time.Second
 	marks        = 5
-	// flightTimeout bounds the wait for enough codes in flight before the first kill.
-	flightTimeout = 10 * time.Second
+	// codesInFlight is how many codes must be in flight at a kill. Before it begins, flightSpare more are, whose answers may come until then.
+	codesInFlight = 50
+	flightSpare   = 10
+	flightTimeout = 30 * time.Second
+	// heldTimeout bounds the wait for codes in flight while the marked request is held at its point.
+	heldTimeout = 3 * time.Second
 )
-
-// codePace is how many codes begin per second, and how long after the start of a replica the next is killed.
-func codePace(store system.Store) (perSecond float64, between time.Duration) {
-	if store == system.Kubernetes {
-		return 8, time.Second
-	}
-	return 12, 300 * time.Millisecond
-}
 
 // addCodes lets the project send codes, with a key that may ask for them.
 func addCodes(p *verifyv1.VerificationProject, store system.Store) {
@@ -87,7 +83,6 @@ func (t *trial) addCodeOptions(o *load.Options) error {
 	if t.store == system.Kubernetes {
 		o.CodeBudget = budgetInCluster
 	}
-	o.CodeRate, _ = codePace(t.store)
 	t.platform.Desk.Stored = t.witness.Stored
 	var err error
 	o.Tries, err = t.createLedger(ledger.TryFile)
@@ -100,15 +95,15 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 	if len(kills) == 0 {
 		return nil
 	}
-	began, flights := time.Now(), 0
+	began := time.Now()
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- t.load.RunCodes(ctx, stop) }() // ends after stop
-	t.awaitFlight(ctx)
-	_, between := codePace(t.store)
 	var err error
 	for _, kind := range kills {
-		flights += t.platform.Desk.InFlight()
 		for range marks {
+			if err = t.awaitFlight(ctx, codesInFlight+flightSpare, flightTimeout); err != nil {
+				break
+			}
 			if err = t.killAt(ctx, kind); !errors.Is(err, errNotReached) {
 				break
 			}
@@ -117,13 +112,12 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 			err = fmt.Errorf("%s: %w", kind, err)
 			break
 		}
-		sleep(ctx, between)
 	}
 	close(stop)
 	err = errors.Join(err, <-ended)
 	t.settleCodes(ctx)
-	t.logf("%s: %d kills on the way of codes in %s, %d in flight on average", t.store, len(kills), time.Since(began).Round(time.Second),
-		flights/len(kills))
+	t.logf("%s: %d kills on the way of codes in %s, each with %d in flight or more", t.store, len(kills),
+		time.Since(began).Round(time.Second), codesInFlight)
 	return errors.Join(err, t.lines.checkNames(), t.roster.awaitReady(ctx))
 }
 
@@ -139,13 +133,14 @@ func (t *trial) settleCodes(ctx context.Context) {
 	sleep(ctx, settleTime)
 }
 
-// codesInFlight is how many codes are in flight before the first kill.
-const codesInFlight = 50
-
-func (t *trial) awaitFlight(ctx context.Context) {
-	for end := time.Now().Add(flightTimeout); time.Now().Before(end) && t.platform.Desk.InFlight() < codesInFlight; {
-		sleep(ctx, 20*time.Millisecond)
+// awaitFlight returns when enough codes are in flight; an error if they are not in time.
+func (t *trial) awaitFlight(ctx context.Context, enough int, timeout time.Duration) error {
+	for end := time.Now().Add(timeout); t.platform.Desk.InFlight() < enough; sleep(ctx, 20*time.Millisecond) {
+		if n := t.platform.Desk.InFlight(); ctx.Err() != nil || time.Now().After(end) {
+			return errors.Join(ctx.Err(), fmt.Errorf("%d codes are in flight, want %d for a kill", n, enough))
+		}
 	}
+	return nil
 }
 
 // errNotReached is returned if a marked request did not reach its point.
@@ -159,6 +154,10 @@ func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
 		p := t.roster.findNamed(client)
 		if p == nil {
 			killed <- fmt.Errorf("it was reached by %q, which is no replica", client)
+			return
+		}
+		if err := t.awaitFlight(ctx, codesInFlight, heldTimeout); err != nil {
+			killed <- err
 			return
 		}
 		r := p.current()

@@ -13,17 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
 const (
-	// codeWorkers is the number of clients that ask for codes at a time.
-	codeWorkers = 32
-	// codesAtOnce is how many codes are asked for at the beginning, and about how many stay in flight.
-	codesAtOnce = 50
+	// codeWorkers is the number of clients that ask for codes at a time: as many more may be in flight than are wanted.
+	codeWorkers = 16
+	// codesAtOnce is how many codes are wanted in flight, and roomWait how often a client looks whether fewer are.
+	codesAtOnce = 65
+	roomWait    = 20 * time.Millisecond
 	// digitsWait is how long a user waits for a code.
 	digitsWait = 3 * time.Second
 )
@@ -87,7 +86,8 @@ type codes struct {
 	ids []string
 }
 
-// RunCodes plays users who get codes until stop is closed or as many have begun as CodeBudget allows; then it completes what has begun.
+// RunCodes plays users so that enough codes are in flight, until stop is closed or as many have begun as CodeBudget allows. Then it
+// completes what has begun.
 func (l *Load) RunCodes(ctx context.Context, stop <-chan struct{}) error {
 	beginning, last := context.WithCancel(ctx)
 	l.codes.running.Go(func() {
@@ -97,10 +97,14 @@ func (l *Load) RunCodes(ctx context.Context, stop <-chan struct{}) error {
 		case <-ctx.Done():
 		}
 	})
-	pace := rate.NewLimiter(rate.Limit(l.CodeRate), codesAtOnce)
 	for range codeWorkers {
 		l.codes.running.Go(func() {
-			for l.codes.begun.Add(1) <= int64(l.CodeBudget) && pace.Wait(beginning) == nil {
+			for beginning.Err() == nil && l.codes.begun.Load() < int64(l.CodeBudget) {
+				if l.Platform.Desk.InFlight() >= codesAtOnce {
+					sleep(beginning, roomWait)
+					continue
+				}
+				l.codes.begun.Add(1)
 				l.playCode(ctx, l.newCodeUser())
 			}
 		})
@@ -114,12 +118,17 @@ func (l *Load) PlayMarked(ctx context.Context, u *CodeUser) {
 	l.codes.running.Go(func() { l.playCode(ctx, u) })
 }
 
-// playCode plays a whole verification by a code.
+// playCode asks for a code, and has the rest of its verification played beside that.
 func (l *Load) playCode(ctx context.Context, u *CodeUser) {
 	l.Platform.Desk.planCode(u.Number, u.plan)
 	if !l.retryUntilDone(ctx, func(replica string) bool { return l.askForCode(ctx, replica, u) }) || u.id == "" {
 		return
 	}
+	l.codes.running.Go(func() { l.completeCode(ctx, u) })
+}
+
+// completeCode plays a verification from the answer of init on.
+func (l *Load) completeCode(ctx context.Context, u *CodeUser) {
 	if u.random.IntN(4) == 0 { // a client that did not get the answer
 		l.retryUntilDone(ctx, func(replica string) bool { return l.askForCode(ctx, replica, u) })
 	}

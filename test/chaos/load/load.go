@@ -37,9 +37,8 @@ type Options struct {
 	Clients, Statuses, Inbound, Confirms, KeyTries *ledger.Writer
 	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
-	// CodeKey is the API key that asks for codes, CodeRate how many a second, CodeBudget how many in all, and Tries the ledger of its calls.
+	// CodeKey is the API key that asks for codes, CodeBudget about how many in all, and Tries the ledger of its calls.
 	CodeKey    string
-	CodeRate   float64
 	CodeBudget int
 	Tries      *ledger.Writer
 }
