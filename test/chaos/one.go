@@ -32,8 +32,7 @@ func runStore(ctx context.Context, o options, store system.Store, out *report) e
 	err := t.runLoad(ctx)
 	out.turn.Unlock()
 	if err == nil {
-		err = errors.Join(t.awaitQuiet(ctx), t.load.UseRevokedKeyAgain(ctx), t.load.QueryCodes(ctx), t.saveUnanswered(),
-			t.witness.Conclude(ctx, t.dir))
+		err = errors.Join(t.awaitQuiet(ctx), t.load.UseRevokedKeyAgain(ctx), t.saveUnanswered(), t.witness.Conclude(ctx, t.dir))
 	}
 	if err = errors.Join(err, t.stopAll()); err != nil {
 		out.add(tally{failed: 1}, "")

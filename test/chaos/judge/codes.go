@@ -13,10 +13,8 @@ import (
 
 const (
 	deliver = string(verification.DeliverCode)
-	viaCode = string(verification.ViaCode)
 	sent    = string(verification.CodeSent)
 	notSent = string(verification.CodeNotSent)
-	unknown = string(verification.CodeUnknown)
 )
 
 // judgeSentAfterCommit checks C1: a code arrives at the platform only when the store has its request, which asked for one, and it goes
@@ -160,89 +158,4 @@ func (e *Evidence) countInFlight() int {
 		}
 	}
 	return count
-}
-
-// judgeShownResults checks C4: answers of the status operation, by any replica.
-func judgeShownResults(e *Evidence) *Verdict {
-	v := &Verdict{Name: "C4", Holds: "codeDelivery is UNKNOWN from 15 s on without a result, else as stored, and never goes back"}
-	seen := map[string]ledger.Status{}
-	statuses := slices.Clone(e.Statuses)
-	slices.SortStableFunc(statuses, func(a, b ledger.Status) int { return a.At.Compare(b.At) })
-	for _, s := range statuses {
-		history := e.histories[s.ID]
-		if len(history) == 0 || history[0].Deliver != deliver || s.Status == statusNotFound {
-			continue
-		}
-		v.Looked++
-		due := history[0].At.Add(verification.CodeUnknownAfter)
-		last := resultBy(history, e.End)
-		switch before := seen[s.ID]; {
-		case before.Code != "" && before.Code != unknown && before.Code != s.Code && before.At.Before(s.Asked):
-			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was %s and became %q", s.ID, before.Code, s.Code)
-		case s.Code == unknown && s.At.Before(e.firstAsked(s.ID).Add(verification.CodeUnknownAfter)):
-			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was UNKNOWN too early, at %s", s.ID, formatTime(s.At))
-		case s.Code == unknown && resultBy(history, s.Asked) != "":
-			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was UNKNOWN, and %s was stored", s.ID, resultBy(history, s.Asked))
-		case s.Code == "" && s.Asked.After(due):
-			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was still absent at %s", s.ID, formatTime(s.At))
-		case (s.Code == sent || s.Code == notSent) && s.Code != last:
-			v.violatedAboutf(e, s.ID, s.At, "codeDelivery of %s was %s, and %q is stored", s.ID, s.Code, last)
-		}
-		seen[s.ID] = s
-	}
-	return v
-}
-
-// firstAsked returns when the code of a request was asked for first.
-func (e *Evidence) firstAsked(id string) time.Time {
-	first := e.claims[id].Asked
-	for _, t := range e.triesOf(id) {
-		if t.Asked.Before(first) {
-			first = t.Asked
-		}
-	}
-	return first
-}
-
-// resultBy returns what was stored at a time about a code, as it is shown: one that was redeemed was sent.
-func resultBy(history []ledger.Change, at time.Time) string {
-	result := ""
-	for i := range history {
-		if c := &history[i]; !commitTime(c).After(at) {
-			if result = c.CodeState; result == "" && c.Via == viaCode {
-				result = sent
-			}
-		}
-	}
-	return result
-}
-
-// judgeRedeemed checks C5: what a code verified had the very digits that the platform delivered to that number.
-func judgeRedeemed(e *Evidence) *Verdict {
-	v := &Verdict{Name: "C5", Holds: "a code verifies only by the digits that were delivered to its number"}
-	for _, id := range e.requestIDs() {
-		last, _ := e.lastState(id)
-		if last.Deliver != deliver {
-			if last.Via != "" {
-				v.violatedf("%s asked for no code and is %s via %s", id, last.Phase, last.Via)
-			}
-			continue
-		}
-		if last.Phase != verified {
-			continue
-		}
-		v.Looked++
-		c := e.claims[id]
-		entered := slices.ContainsFunc(c.confirms, func(f ledger.Confirm) bool {
-			return f.Right && (f.Answer == http.StatusOK || f.Answer == 0 || f.Error == string(verification.CodeAlreadyConfirmed)) &&
-				slices.ContainsFunc(e.codes[id], func(code ledger.Code) bool { return code.Answer.Accepted() && code.Digits == f.Digits })
-		})
-		switch {
-		case !entered:
-			v.violatedAboutf(e, id, last.Verified, "%s is VERIFIED, and no one entered digits that the platform delivered", id)
-		case last.Via != viaCode:
-			v.violatedAboutf(e, id, last.Verified, "%s was verified by its code, and is stored with via %q", id, last.Via)
-		}
-	}
-	return v
 }

@@ -35,13 +35,9 @@ func addCode(e *judge.Evidence, id, state string, answer ledger.CodeAnswer) {
 	stored.At, stored.Committed, stored.Phase = at(65), at(65), "EXPIRED"
 	e.Changes = append(e.Changes, stored)
 	e.Final = append(e.Final, stored)
-	shown := state
-	if shown == "" {
-		shown = "UNKNOWN"
-	}
 	e.Statuses = append(e.Statuses,
 		ledger.Status{Facts: facts("PENDING"), Asked: at(1.4), At: at(1.6), ID: id, Status: "PENDING", Expires: at(60)},
-		ledger.Status{Facts: facts("PENDING"), Asked: at(17), At: at(17.2), ID: id, Status: "PENDING", Expires: at(60), Code: shown})
+		ledger.Status{Facts: facts("PENDING"), Asked: at(17), At: at(17.2), ID: id, Status: "PENDING", Expires: at(60)})
 }
 
 // codeEvidence returns good evidence with codes: one for each answer of the platform, one that a kill kept back, and one that was redeemed.
@@ -71,10 +67,10 @@ func codeEvidence() *judge.Evidence {
 // redeem turns the last request of the evidence into one whose code was entered.
 func redeem(e *judge.Evidence) {
 	e.Acks[len(e.Acks)-1].Fate = ledger.Proven
-	e.Confirms = append(e.Confirms, ledger.Confirm{Asked: at(2.7), At: at(3.2), ID: "redeemed", Right: true, Digits: "12345678", Answer: 200})
+	e.Confirms = append(e.Confirms, ledger.Confirm{Asked: at(2.7), At: at(3.2), ID: "redeemed", Right: true, Answer: 200})
 	changeLastState(e, "redeemed", func(c *ledger.Change) {
-		c.At, c.Committed, c.Phase, c.Via, c.Actual, c.Verified, c.Attempts, c.Tried, c.Code, c.Delivered =
-			at(4), at(4), "VERIFIED", "CODE", claimed, at(2.8), 1, at(3.9), 204, true
+		c.At, c.Committed, c.Phase, c.Actual, c.Verified, c.Attempts, c.Tried, c.Code, c.Delivered =
+			at(4), at(4), "VERIFIED", claimed, at(2.8), 1, at(3.9), 204, true
 	})
 	verified := e.Changes[len(e.Changes)-1]
 	verified.At, verified.Committed, verified.Attempts, verified.Code, verified.Delivered = at(3.1), at(3.1), 0, 0, false
@@ -162,26 +158,9 @@ var codeForgeries = map[string]map[string]func(*judge.Evidence){ //nolint:gochec
 			e.Changes = append(e.Changes, gone)
 		},
 	},
-	"C4": {
-		"back to unknown": func(e *judge.Evidence) { addStatus(e, "accepted", 18, "UNKNOWN") },
-		"back to nothing": func(e *judge.Evidence) { addStatus(e, "accepted", 18, "") },
-		"unknown too early": func(e *judge.Evidence) {
-			addStatus(e, "kept-back", 15.9, "UNKNOWN")
-		},
-		"absent for too long":  func(e *judge.Evidence) { addStatus(e, "kept-back", 16.8, "") },
-		"shown and not stored": func(e *judge.Evidence) { addStatus(e, "kept-back", 17.8, "SENT") },
-		"shown otherwise":      func(e *judge.Evidence) { addStatus(e, "refused-template", 2, "SENT") },
-	},
-	"C5": {
-		"other digits":         func(e *judge.Evidence) { codeOf(e, "redeemed").Digits = "87654321" },
-		"undelivered":          func(e *judge.Evidence) { codeOf(e, "redeemed").Answer = ledger.CodeOtherNumber },
-		"no digits":            func(e *judge.Evidence) { e.Confirms[len(e.Confirms)-1].Right = false },
-		"refused digits":       func(e *judge.Evidence) { e.Confirms[len(e.Confirms)-1].Answer = 422 },
-		"by a message, stored": func(e *judge.Evidence) { changeLastState(e, "redeemed", func(c *ledger.Change) { c.Via = "" }) },
-		"a link by a code":     func(e *judge.Evidence) { changeLastState(e, "proven", func(c *ledger.Change) { c.Via = "CODE" }) },
-	},
 	"I1p": {
 		"verified without a code": func(e *judge.Evidence) { e.Codes = e.Codes[:len(e.Codes)-1] },
+		"undelivered":             func(e *judge.Evidence) { codeOf(e, "redeemed").Answer = ledger.CodeOtherNumber },
 		"another number verified": func(e *judge.Evidence) {
 			changeLastState(e, "redeemed", func(c *ledger.Change) { c.Actual = reported })
 		},
@@ -190,12 +169,6 @@ var codeForgeries = map[string]map[string]func(*judge.Evidence){ //nolint:gochec
 		"the right digits refused": func(e *judge.Evidence) { e.Confirms[len(e.Confirms)-1].Answer = 422 },
 		"other digits taken":       func(e *judge.Evidence) { e.Confirms[len(e.Confirms)-1].Right = false },
 	},
-}
-
-func addStatus(e *judge.Evidence, id string, seconds float64, code string) {
-	e.Statuses = append(e.Statuses, ledger.Status{
-		Facts: facts("PENDING"), Asked: at(seconds - 0.1), At: at(seconds), ID: id, Status: "PENDING", Expires: at(60), Code: code,
-	})
 }
 
 func TestJudge_codeForgeries(t *testing.T) {

@@ -70,7 +70,7 @@ func Judge(e *Evidence) []*Verdict {
 		judgeSilent(e), judgeMonotone(e), judgeWitness(e), judgeOutage(e), judgeKeys(e),
 	}
 	if e.CodeKills > 0 {
-		verdicts = append(verdicts, judgeSentAfterCommit(e), judgeSentOnce(e), judgeResults(e), judgeShownResults(e), judgeRedeemed(e))
+		verdicts = append(verdicts, judgeSentAfterCommit(e), judgeSentOnce(e), judgeResults(e))
 	}
 	return verdicts
 }

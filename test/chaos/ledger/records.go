@@ -59,8 +59,6 @@ type Confirm struct {
 	ID    string    `json:"id"`
 	// Right reports whether it is the code that the user received.
 	Right bool `json:"right"`
-	// Digits are those of a code that was sent to the number; empty for others.
-	Digits string `json:"digits,omitempty"`
 	// Answer is the HTTP status, 0 if none came; Error is the code of the error.
 	Answer int    `json:"answer"`
 	Error  string `json:"error,omitempty"`
@@ -86,8 +84,6 @@ type Status struct {
 	ID      string    `json:"id"`
 	Status  string    `json:"status"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Code is the codeDelivery.
-	Code string `json:"code,omitempty"`
 }
 
 // Inbound is a platform's webhook and its answer.
@@ -192,9 +188,8 @@ type Change struct {
 	Exhausted bool      `json:"exhausted,omitempty"`
 	Next      time.Time `json:"next,omitzero"`
 	Expires   time.Time `json:"expires,omitzero"`
-	// Deliver, Via and CodeState are those of a request with a code, in the API's spelling.
+	// Deliver and CodeState are those of a request with a code, in the API's spelling.
 	Deliver   string `json:"deliver,omitempty"`
-	Via       string `json:"via,omitempty"`
 	CodeState string `json:"codeState,omitempty"`
 }
 

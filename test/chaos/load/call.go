@@ -89,7 +89,7 @@ func (l *Load) queryStatus(ctx context.Context, replica, id, wait string) string
 	}
 	l.recordError(l.Statuses.Note(ledger.Status{
 		Facts: ledger.Facts{Phone: answer.Phone, Actual: answer.Actual, Assurance: answer.Assurance, Verified: answer.Verified},
-		Asked: asked, At: time.Now(), ID: id, Status: answer.Status, Expires: answer.Expires, Code: answer.Code,
+		Asked: asked, At: time.Now(), ID: id, Status: answer.Status, Expires: answer.Expires,
 	}))
 	return answer.Code
 }

@@ -81,9 +81,6 @@ type codes struct {
 	next    atomic.Int64 // the number of the last user
 	begun   atomic.Int64
 	running sync.WaitGroup
-
-	mu  sync.Mutex
-	ids []string
 }
 
 // RunCodes plays users so that enough codes are in flight, until stop is closed or as many have begun as CodeBudget allows. Then it
@@ -141,7 +138,7 @@ func (l *Load) completeCode(ctx context.Context, u *CodeUser) {
 		return
 	}
 	enter := func(code string, right bool) {
-		l.retryUntilDone(ctx, func(replica string) bool { return l.enterDelivered(ctx, replica, u.id, code, right) })
+		l.retryUntilDone(ctx, func(replica string) bool { return l.enterCode(ctx, replica, u.id, code, right) })
 	}
 	switch {
 	case u.plan.answer == ledger.CodeOtherNumber:
@@ -185,9 +182,6 @@ func (l *Load) askForCode(ctx context.Context, replica string, u *CodeUser) bool
 		l.recordError(fmt.Errorf("init with a code was answered with the codeLength %d", answer.CodeLength))
 	}
 	if u.id == "" {
-		l.codes.mu.Lock()
-		l.codes.ids = append(l.codes.ids, answer.RequestID)
-		l.codes.mu.Unlock()
 		l.recent.add(answer.RequestID)
 	}
 	u.id = answer.RequestID
@@ -217,19 +211,4 @@ func (l *Load) awaitSent(ctx context.Context, id string) bool {
 		}
 	}
 	return false
-}
-
-// enterDelivered enters eight digits once.
-func (l *Load) enterDelivered(ctx context.Context, replica, id, code string, right bool) bool {
-	return l.enterAndRecord(ctx, replica, ledger.Confirm{ID: id, Right: right, Digits: code}, code)
-}
-
-// QueryCodes queries the status of every request with a code once, when their results are final.
-func (l *Load) QueryCodes(ctx context.Context) error {
-	for _, id := range l.codes.ids {
-		l.retryUntilDone(ctx, func(replica string) bool { l.queryStatus(ctx, replica, id, ""); return true })
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(ctx.Err(), l.err)
 }

@@ -52,19 +52,14 @@ func changeDigits(digits string, by int) string {
 
 // enterCode enters a session code once and records the answer. It reports whether the answer is final.
 func (l *Load) enterCode(ctx context.Context, replica, id, code string, right bool) bool {
-	return l.enterAndRecord(ctx, replica, ledger.Confirm{ID: id, Right: right}, code)
-}
-
-// enterAndRecord enters a code once and completes its record. It reports whether the answer is final.
-func (l *Load) enterAndRecord(ctx context.Context, replica string, record ledger.Confirm, code string) bool {
 	header := http.Header{"Authorization": {"Bearer " + l.Key()}, "Content-Type": {"application/json"}}
-	record.Asked = time.Now()
-	sent := fmt.Sprintf(`{"requestId":%q,"code":%q}`, record.ID, code)
+	asked := time.Now()
+	sent := fmt.Sprintf(`{"requestId":%q,"code":%q}`, id, code)
 	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/confirm", header, sent)
 	if !json.Valid(body) {
 		status = 0
 	}
-	record.At, record.Answer, record.Error = time.Now(), status, readErrorCode(body)
+	record := ledger.Confirm{Asked: asked, At: time.Now(), ID: id, Right: right, Answer: status, Error: readErrorCode(body)}
 	switch status {
 	case http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
 		l.recordError(l.Confirms.Append(record))

@@ -182,7 +182,6 @@ func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
 	if o.Spec.Init != nil {
 		c.Expires, c.Deliver = o.Spec.Init.ExpiresAt.Time, strings.ToUpper(string(o.Spec.Init.Deliver))
 	}
-	c.Via = strings.ToUpper(string(o.Status.Via))
 	if o.Status.CodeDelivery != nil {
 		names := map[verifyv1.CodeState]string{verifyv1.CodeStateSent: "SENT", verifyv1.CodeStateNotSent: "NOT_SENT"}
 		c.CodeState = names[o.Status.CodeDelivery.State]

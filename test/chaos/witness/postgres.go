@@ -47,7 +47,7 @@ func WatchDatabase(ctx context.Context, primary func() *pgserver.Server) (*Datab
 // stateColumns are the columns that queryChanges reads.
 const stateColumns = `(r).id, (r).phone, (r).actual, (r).method, (r).assurance, (r).verified_at, (r).phase, (r).attempts,
 	(r).last_attempt_at, (r).last_status_code, (r).last_reason, (r).delivered_at IS NOT NULL, (r).exhausted_at IS NOT NULL,
-	(r).next_attempt_at, (r).expires_at, (r).deliver, (r).via, (r).code_state`
+	(r).next_attempt_at, (r).expires_at, (r).deliver, (r).code_state`
 
 const storedQuery = `SELECT now(), NULL::timestamptz, 'update', ` + stateColumns + ` FROM phoneproof_requests AS r`
 
@@ -103,7 +103,7 @@ func (d *Database) queryChanges(ctx context.Context, statement string, each func
 	into := []any{
 		&c.At, &committed, &c.Op, &c.ID, &c.Phone, &c.Actual, &c.Method, &c.Assurance, &verified, &c.Phase, &c.Attempts,
 		&tried, &c.Code, &c.Reason, &c.Delivered, &c.Exhausted, &next, &c.Expires,
-		&c.Deliver, &c.Via, &c.CodeState,
+		&c.Deliver, &c.CodeState,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		c.Committed, c.Verified, c.Tried, c.Next = orZero(committed), orZero(verified), orZero(tried), orZero(next)
