@@ -59,12 +59,7 @@ func measureLeak(ctx context.Context, b *bench) error {
 
 // sendCodes lets the first key of a project, and a leaked one, ask for codes.
 func sendCodes(p *verifyv1.VerificationProject) {
-	p.Spec.WhatsApp.Codes = &verifyv1.Codes{
-		TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"},
-		MaxPerDay: codesPerDay,
-	}
-	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
-	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1s"}
+	system.SendCodes(p, codesPerDay)
 	backend := &p.Spec.APIKeys[0]
 	backend.Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver}
 	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{

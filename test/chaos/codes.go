@@ -44,11 +44,7 @@ func addCodes(p *verifyv1.VerificationProject, store system.Store) {
 	if store == system.Kubernetes {
 		most = codesInCluster
 	}
-	p.Spec.WhatsApp.Codes = &verifyv1.Codes{
-		TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: most,
-	}
-	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
-	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1s"}
+	system.SendCodes(p, most)
 	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
 		Name: "codes", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: codeKey},
 		Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver},

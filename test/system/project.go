@@ -188,3 +188,12 @@ func (s *System) databaseURI() string {
 	}
 	return uri
 }
+
+// SendCodes lets a project send that many codes a day to German numbers, with limits that no test meets.
+func SendCodes(p *verifyv1.VerificationProject, maxPerDay int32) {
+	p.Spec.WhatsApp.Codes = &verifyv1.Codes{
+		TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: maxPerDay,
+	}
+	p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 10_000, Period: "1s"}
+	p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 10_000, Period: "1s"}
+}
