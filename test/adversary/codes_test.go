@@ -25,11 +25,7 @@ import (
 func TestCodeAttacks(t *testing.T) {
 	t.Parallel()
 	w := startReplicas(t, system.PostgreSQL, func(p *verifyv1.VerificationProject) error {
-		p.Spec.WhatsApp.Codes = &verifyv1.Codes{
-			TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE", "MX"}, MaxPerDay: 6000,
-		}
-		p.Spec.RateLimit.PerSubject = &verifyv1.Rate{Requests: 1000, Period: "1m"}
-		p.Spec.RateLimit.PerPrefix = &verifyv1.PrefixRate{Digits: 9, Requests: 1000, Period: "1m"}
+		system.SendCodes(p, 6000)
 		p.Spec.APIKeys[0].Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver}
 		p.Spec.Page, p.Spec.Webhook = &verifyv1.Page{ReturnURLs: []verifyv1.ReturnURL{shopURL}}, nil
 		return nil
@@ -37,7 +33,6 @@ func TestCodeAttacks(t *testing.T) {
 	for title, play := range map[string]func(*scene){
 		"sprayed digits":  (*scene).sprayDelivered,
 		"confused digits": (*scene).confuseDigits,
-		"pumped codes":    (*scene).pumpNumber,
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -191,42 +186,4 @@ func (s *scene) confuseDigits() {
 	s.Expect(s.confirm(coded.ID, own.Digits)).To(Equal("200"))
 	s.Expect(s.confirm(link.ID, codes.Digits)).To(Equal("200"))
 	s.Expect(s.confirm(other.ID, others)).To(Equal("200"))
-}
-
-// pumpNumber asks for codes to one number at both replicas at once, in every national form.
-func (s *scene) pumpNumber() {
-	digits := fmt.Sprintf("55%08d", 10_000_000+s.numbers.Add(1))
-	s.callPhone("", map[string]string{"name": "Ada", "phone": "+52" + digits}, http.StatusCreated, nil)
-	const asked = 12
-	var (
-		statuses [asked]int
-		refusals [asked]string
-		errs     [asked]error
-		sent     [asked]codeRequest
-		running  sync.WaitGroup
-	)
-	for n := range asked {
-		running.Go(func() {
-			body := map[string]string{
-				"phoneNumber": []string{"+52", "+521", "+52 "}[n%3] + digits, "subject": fmt.Sprint("pump-", n), "deliver": "CODE",
-			}
-			statuses[n], refusals[n], errs[n] = s.callReplica([]*system.Replica{s.first, s.second}[n%2], "init", body, &sent[n])
-		})
-	}
-	running.Wait()
-	var ids []string
-	for n := range asked {
-		s.Expect(errs[n]).NotTo(HaveOccurred())
-		if statuses[n] == http.StatusOK {
-			ids = append(ids, sent[n].ID)
-			continue
-		}
-		s.Expect(fmt.Sprint(statuses[n], refusals[n])).To(Equal("429codes_limited"))
-	}
-	s.Expect(ids).To(HaveLen(1))
-	s.Expect(s.confirm(ids[0], s.awaitDelivered("+52"+digits))).To(Equal("200"))
-
-	status, refusal, err := s.callReplica(s.second, "init", map[string]string{"phoneNumber": "+12025550199", "subject": "far", "deliver": "CODE"}, nil)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(fmt.Sprint(status, " ", refusal)).To(Equal("400 country_not_allowed"))
 }
