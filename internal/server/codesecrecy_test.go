@@ -3,9 +3,6 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,6 +22,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/simulator"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -51,11 +49,10 @@ func TestCodes_hideWhoHasWhatsApp(t *testing.T) {
 		w.machine.SetTime(began.Add(time.Duration(second) * time.Second))
 		switch second {
 		case 1:
-			for _, status := range []string{"sent", "delivered", "read"} {
-				w.postStatus(t, codeDelivered, status)
-			}
+			w.Expect(w.control("users/1/open", `{"chat":"whatsapp:4915113000000"}`)).To(Equal(http.StatusOK))
+			w.Eventually(w.countStatuses).WithTimeout(time.Minute).Should(BeEquivalentTo(3), "sent, delivered and read")
 		case 2:
-			w.postStatus(t, codeRefusedLater, "failed")
+			w.Eventually(w.countStatuses).WithTimeout(time.Minute).Should(BeEquivalentTo(4), "failed")
 		case 20:
 			w.Expect(w.countWaits()).To(BeEquivalentTo(len(w.seen)), "no result has ended the wait of a client")
 		case 30:
@@ -71,18 +68,18 @@ func TestCodes_hideWhoHasWhatsApp(t *testing.T) {
 
 // sighting is a request as its client and its user see it.
 type sighting struct {
-	id, page, text, reference string
-	events                    *bytes.Buffer
+	id, page, text string
+	events         *bytes.Buffer
 }
 
 // secrecy is a server that sends codes.
 type secrecy struct {
 	*testServer
 
-	address string
-	// answer lets the platform answer, from when on answered is closed.
-	answer   func()
-	answered chan struct{}
+	address  string
+	platform *simulator.Simulator
+	// answer lets the platform take codes.
+	answer func()
 
 	mu   sync.Mutex
 	seen map[string]*sighting // by number
@@ -90,12 +87,17 @@ type secrecy struct {
 
 func newSecrecy(t *testing.T) *secrecy {
 	t.Helper()
-	w := &secrecy{testServer: newTestServer(t), answered: make(chan struct{})}
-	w.answer = sync.OnceFunc(func() { close(w.answered) })
-	graph := httptest.NewServer(http.HandlerFunc(w.answerGraph))
+	w := &secrecy{testServer: newTestServer(t)}
+	w.platform = simulator.New(simulator.Options{Clock: w.machine, Users: []simulator.Person{{Name: "Ada", Phone: codeDelivered}}})
+	answered := make(chan struct{})
+	w.answer = sync.OnceFunc(func() { close(answered) })
+	graph := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		<-answered
+		w.platform.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(graph.Close)
 	t.Cleanup(w.answer)
-	w.options.Platforms.GraphURL = graph.URL
+	w.options.Platforms.SimulatorURL = graph.URL
 	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
 	project := &verifyv1.VerificationProject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "acme"},
@@ -116,7 +118,7 @@ func newSecrecy(t *testing.T) *secrecy {
 			Request: verifyv1.RequestSettings{TTL: "10m"},
 		},
 	}
-	values := map[string]string{"key": apiKey, "token": "EAAG0123456789", "secret": secrecySecret}
+	values := map[string]string{"key": apiKey, "token": "sim_token", "secret": "sim_secret"}
 	current := settings.FromProject(project, settings.InspectSecrets(project, func(ref verifyv1.SecretKeyRef) ([]byte, bool) {
 		return []byte(values[ref.Key]), true
 	}, w.clock.Now()))
@@ -126,9 +128,7 @@ func newSecrecy(t *testing.T) *secrecy {
 	return w
 }
 
-const secrecySecret = "0123456789abcdef0123456789abcdef"
-
-// serve serves the API with the pages and the messengers until the test ends.
+// serve serves the API with the pages and the messengers, and runs the platform, until the test ends.
 func (w *secrecy) serve(t *testing.T) {
 	t.Helper()
 	inbound, err := w.newChannels(w.store)
@@ -136,38 +136,30 @@ func (w *secrecy) serve(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
 	w.address = listener.Addr().String()
+	w.Expect(w.platform.AddWhatsApp(simulator.WhatsAppAccount{
+		PhoneNumberID: "1234567890", Number: "+4915113000000", AppSecret: "sim_secret", Callback: "http://" + w.address + whatsapp.Path,
+	})).To(Succeed())
+	for number, rule := range map[string]string{
+		codeRefused: `"error":131026`, codeRefusedLater: `"error":131026,"failed":"2s"`, codeSilent: `"error":131000,"failed":"1h"`,
+	} {
+		w.Expect(w.control("codes", `{"to":"`+number+`",`+rule+`}`)).To(Equal(http.StatusNoContent))
+	}
 	api, err := w.newAPI(listener, inbound.service, inbound.hooks)
 	w.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- RunBehind(ctx, api, inbound.replies...) }()
+	go func() { ended <- RunBehind(ctx, api, append(inbound.replies, w.platform)...) }()
 	t.Cleanup(func() {
 		stop()
 		NewWithT(t).Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
 	})
 }
 
-// answerGraph answers as Meta does, and notes the reference of each code.
-func (w *secrecy) answerGraph(rw http.ResponseWriter, r *http.Request) {
-	var sent struct {
-		To        string `json:"to"`
-		Reference string `json:"biz_opaque_callback_data"`
-	}
-	_ = json.NewDecoder(r.Body).Decode(&sent) // the sightings miss it then
-	<-w.answered
-	w.mu.Lock()
-	if s := w.seen["+"+strings.TrimPrefix(sent.To, "+")]; s != nil {
-		s.reference = sent.Reference
-	}
-	w.mu.Unlock()
-	rw.Header().Set("Content-Type", "application/json")
-	if strings.HasSuffix(codeRefused, sent.To) {
-		rw.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(rw, `{"error":{"message":"(#131026) Message undeliverable","type":"OAuthException","code":131026}}`)
-		return
-	}
-	_, _ = fmt.Fprintf(rw, `{"messaging_product":"whatsapp","contacts":[{"input":%q,"wa_id":%q}],"messages":[{"id":"wamid.%s"}]}`,
-		sent.To, sent.To, sent.To)
+// control calls the control API of the platform, and returns the status.
+func (w *secrecy) control(path, body string) int {
+	answer := httptest.NewRecorder()
+	w.platform.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/sim/"+path, strings.NewReader(body)))
+	return answer.Code
 }
 
 // begin begins a request with a code, opens its page, and follows it.
@@ -261,30 +253,18 @@ func (w *secrecy) awaitResults(t *testing.T) {
 	}
 }
 
-// postStatus posts a signed status of a code.
-func (w *secrecy) postStatus(t *testing.T, number, status string) {
-	t.Helper()
-	w.mu.Lock()
-	s := w.seen[number]
-	w.mu.Unlock()
-	failure := ""
-	if status == "failed" {
-		failure = `,"errors":[{"code":131026,"title":"Message undeliverable"}]`
+// countStatuses returns how many statuses of messages the server took.
+func (w *secrecy) countStatuses() (count float64) {
+	families, err := w.registry.Gather()
+	w.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if labels := metric.GetLabel(); family.GetName() == "phoneproof_messages_total" && labels[len(labels)-1].GetValue() == "status" {
+				count += metric.GetCounter().GetValue()
+			}
+		}
 	}
-	body := fmt.Sprintf(`{"object":"whatsapp_business_account","entry":[{"id":"1","changes":[{"field":"messages","value":{`+
-		`"messaging_product":"whatsapp","metadata":{"display_phone_number":"4915113000000","phone_number_id":"1234567890"},`+
-		`"statuses":[{"id":"wamid.%s","status":%q,"timestamp":"%d","recipient_id":%q,"biz_opaque_callback_data":%q%s}]}}]}]}`,
-		number[1:], status, w.clock.Now().Unix(), number[1:], s.reference, failure)
-	mac := hmac.New(sha256.New, []byte(secrecySecret))
-	mac.Write([]byte(body))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.address+whatsapp.Path, strings.NewReader(body))
-	w.Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	response, err := http.DefaultClient.Do(request)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(response.Body.Close()).To(Succeed())
-	w.Expect(response.StatusCode).To(Equal(http.StatusOK))
+	return count
 }
 
 // look looks at all that shows a request.
