@@ -54,35 +54,6 @@ func TestRequest_heardAt_ofSeveralMessengers(t *testing.T) {
 	g.Expect(r.HeardAt()).To(Equal(at))
 }
 
-// TestHeardAt_codeIsNotHeard: the digits that were sent to the number are no message. What came before them is.
-func TestHeardAt_codeIsNotHeard(t *testing.T) {
-	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	for _, phase := range []Phase{Pending, Verified} {
-		r := Request{Method: WhatsApp, Phase: phase, Via: ViaCode, ProvenAt: at, Hints: []Hint{{Kind: HintAwaitingConfirmation, At: at}}}
-		if phase == Verified {
-			r.VerifiedAt = at
-		}
-		NewWithT(t).Expect(r.HeardAt()).To(BeZero(), string(phase))
-		other := r
-		other.Hints = append([]Hint{{Kind: HintOtherNumber, At: at.Add(-time.Minute)}}, r.Hints...)
-		NewWithT(t).Expect(other.HeardAt()).To(Equal(at.Add(-time.Minute)), string(phase))
-		r.Via = ViaMessage
-		NewWithT(t).Expect(r.HeardAt()).To(Equal(at), string(phase))
-	}
-}
-
-// TestActivity_codeThatExpires: no message was asked for, so it is no silence. A message that came is heard.
-func TestActivity_codeThatExpires(t *testing.T) {
-	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	r := Request{Method: WhatsApp, Phase: Expired, ExpiresAt: at, Terms: Terms{Deliver: DeliverCode}}
-	var a Activity
-	a.Count(&r, at)
-	NewWithT(t).Expect(a).To(BeZero())
-	r.Hints = []Hint{{Kind: HintOtherNumber, At: at}}
-	a.Count(&r, at)
-	NewWithT(t).Expect(a).To(Equal(Activity{LastHeard: at}))
-}
-
 func TestActivity_count(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

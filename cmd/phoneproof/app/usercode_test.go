@@ -1,7 +1,6 @@
 package app
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -61,32 +60,4 @@ func TestUserCode_isTypedAtADesktop(t *testing.T) {
 	u.PressKey("Enter")
 	u.expectBack()
 	u.Expect(u.readStored().Via).To(Equal(verification.ViaCode))
-}
-
-// TestUserCode_worksWithoutAScript: the sentence appears by the style alone, and leads to the message and back.
-func TestUserCode_worksWithoutAScript(t *testing.T) {
-	t.Parallel()
-	skipping := &skippingClock{Clock: clock.RealClock{}}
-	s := startSessionSite(t, skipping)
-	b := openTab(t)
-	b.DisableScript()
-	u := b.openCodePage(s)
-	u.AwaitText("h1", Equal("Enter the code"))
-	u.Expect(u.Eval(isTextOffered)).To(BeFalse())
-	skipping.ahead.Store(int64(18 * time.Second))
-	u.Reload()
-	u.Await(isTextOffered, BeTrue())
-	u.pressByKeyboard("#text")
-	u.AwaitText("h1", Equal("Verify your phone number"))
-	u.Press("#code")
-	u.AwaitText("h1", Equal("Enter the code"))
-	code := u.readCode()
-	u.TabTo("#digits")
-	u.Type(strings.Map(func(r rune) rune { return r ^ 1 }, strings.ReplaceAll(code, " ", "")))
-	u.PressKey("Enter")
-	u.AwaitText("#problem", ContainSubstring("Tries left: 2."))
-	u.AwaitFocus("#digits")
-	u.Type(code)
-	u.PressKey("Enter")
-	u.expectBack()
 }

@@ -15,7 +15,7 @@ import (
 func addCode(e *judge.Evidence, id, state string, answer ledger.CodeAnswer) {
 	e.Acks = append(e.Acks, ledger.Ack{
 		Asked: at(1), At: at(1.3), Key: "key of " + id, ID: id, Phone: claimed, Number: claimed, Method: "WHATSAPP", Fate: ledger.Unconfirmed,
-		Expires: at(60), Session: true, Deliver: true,
+		Expires: at(60), Session: true,
 	})
 	e.Tries = append(e.Tries, ledger.Try{Asked: at(1), At: at(1.3), Key: "key of " + id, Replica: "of " + id, Answer: 200})
 	stored := ledger.Change{
@@ -24,7 +24,7 @@ func addCode(e *judge.Evidence, id, state string, answer ledger.CodeAnswer) {
 	e.Changes = append(e.Changes, stored)
 	if answer != "" {
 		e.Codes = append(e.Codes, ledger.Code{
-			At: at(1.5), Request: id, Created: at(1.1), Number: claimed, Digits: "12345678", Stored: true, Answer: answer,
+			At: at(1.5), Request: id, Number: claimed, Digits: "12345678", Stored: true, Answer: answer,
 		})
 	}
 	stored.Op = ledger.Updated
@@ -45,7 +45,7 @@ func codeEvidence() *judge.Evidence {
 	e := goodEvidence()
 	e.CodeKills = 1
 	for state, answers := range map[string][]ledger.CodeAnswer{
-		"SENT":     {ledger.CodeAccepted, ledger.CodeAcceptedBare, ledger.CodeOtherNumber, ledger.CodeRefusedNumber},
+		"SENT":     {ledger.CodeAccepted, ledger.CodeRefusedNumber},
 		"NOT_SENT": {ledger.CodeRefusedTemplate},
 		"":         {ledger.CodeLost, ledger.CodeKilled},
 	} {
@@ -58,7 +58,7 @@ func codeEvidence() *judge.Evidence {
 		Kind: "kill-after-commit", From: at(1.25), Until: at(1.3), Victims: []string{"first-1"}, Replica: "of kept-back",
 	})
 	addCode(e, "unanswered", "", "")
-	e.Tries[8].Answer = 503
+	e.Tries[6].Answer = 503
 	addCode(e, "redeemed", "SENT", ledger.CodeAccepted)
 	redeem(e)
 	return e
@@ -90,7 +90,7 @@ func TestJudge_goodCodes(t *testing.T) {
 	for _, v := range verdicts {
 		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
 		if v.Name == "C3" {
-			g.Expect(v.Note).To(Equal("5 SENT, 1 NOT_SENT, 4 without a result: init without an answer 1, kill-after-commit 1, killed 1, lost 1; " +
+			g.Expect(v.Note).To(Equal("3 SENT, 1 NOT_SENT, 4 without a result: init without an answer 1, kill-after-commit 1, killed 1, lost 1; " +
 				"in flight at kills: 1"))
 		}
 	}
@@ -142,10 +142,10 @@ var codeForgeries = map[string]map[string]func(*judge.Evidence){ //nolint:gochec
 		"unknown, and another was killed":      func(e *judge.Evidence) { e.Faults[1].Replica = "of accepted" },
 		"unknown, and killed too late":         func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(17), at(18) },
 		"unknown, and killed before it":        func(e *judge.Evidence) { e.Faults[1].From, e.Faults[1].Until = at(0.8), at(0.9) },
-		"unknown, and asked for after it":      func(e *judge.Evidence) { e.Tries[7].Asked = at(1.21) },
+		"unknown, and asked for after it":      func(e *judge.Evidence) { e.Tries[5].Asked = at(1.21) },
 		"unknown, by another fault":            func(e *judge.Evidence) { e.Faults[1].Kind = "freeze" },
-		"unknown, and init was answered":       func(e *judge.Evidence) { e.Tries[8].Answer = 200 },
-		"unknown, and init was refused before": func(e *judge.Evidence) { e.Tries[8].At = at(1.1) },
+		"unknown, and init was answered":       func(e *judge.Evidence) { e.Tries[6].Answer = 200 },
+		"unknown, and init was refused before": func(e *judge.Evidence) { e.Tries[6].At = at(1.1) },
 		"taken back": func(e *judge.Evidence) {
 			changeLastState(e, "accepted", func(c *ledger.Change) { c.CodeState = "" })
 		},
@@ -160,7 +160,7 @@ var codeForgeries = map[string]map[string]func(*judge.Evidence){ //nolint:gochec
 	},
 	"I1p": {
 		"verified without a code": func(e *judge.Evidence) { e.Codes = e.Codes[:len(e.Codes)-1] },
-		"undelivered":             func(e *judge.Evidence) { codeOf(e, "redeemed").Answer = ledger.CodeOtherNumber },
+		"undelivered":             func(e *judge.Evidence) { codeOf(e, "redeemed").Answer = ledger.CodeRefusedNumber },
 		"another number verified": func(e *judge.Evidence) {
 			changeLastState(e, "redeemed", func(c *ledger.Change) { c.Actual = reported })
 		},

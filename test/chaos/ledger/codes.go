@@ -14,27 +14,24 @@ type CodeAnswer string
 // The answers of the platform. Only CodeRefusedTemplate does not depend on the number.
 const (
 	CodeAccepted        CodeAnswer = "accepted"
-	CodeAcceptedBare    CodeAnswer = "accepted-bare"    // without the number that it reached
 	CodeLost            CodeAnswer = "lost"             // accepted, and the answer never comes
 	CodeKilled          CodeAnswer = "killed"           // accepted, and the sender is killed before the answer
-	CodeOtherNumber     CodeAnswer = "other-number"     // it went to another number
 	CodeRefusedNumber   CodeAnswer = "refused-number"   // 131026
 	CodeRefusedTemplate CodeAnswer = "refused-template" // 132001
 )
 
 // Accepted reports whether the platform delivers the code to the number.
 func (a CodeAnswer) Accepted() bool {
-	return a == CodeAccepted || a == CodeAcceptedBare || a == CodeLost || a == CodeKilled
+	return a == CodeAccepted || a == CodeLost || a == CodeKilled
 }
 
 // Code is a code that arrived at the platform. It is on disk before the platform answers.
 type Code struct {
 	At time.Time `json:"at"`
-	// Request and Created identify the request that it was sent for, by the reference in the call.
-	Request string    `json:"request"`
-	Created time.Time `json:"created"`
-	Number  string    `json:"number"`
-	Digits  string    `json:"digits"`
+	// Request is what it was sent for, by the reference in the call.
+	Request string `json:"request"`
+	Number  string `json:"number"`
+	Digits  string `json:"digits"`
 	// Stored reports whether the store had the request when the code arrived, read from it at that moment.
 	Stored bool       `json:"stored"`
 	Answer CodeAnswer `json:"answer"`

@@ -48,8 +48,6 @@ type Ack struct {
 	Expires time.Time `json:"expires"`
 	// Session reports whether the client must confirm the request.
 	Session bool `json:"session,omitempty"`
-	// Deliver reports whether a code was to be sent to the number.
-	Deliver bool `json:"deliver,omitempty"`
 }
 
 // Confirm is a session code that a client entered, and its answer.

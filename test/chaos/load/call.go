@@ -63,8 +63,8 @@ func (l *Load) startVerification(ctx context.Context, replica string, u *user) b
 	return true
 }
 
-// queryStatus queries the status of a verification and records the answer. It returns its codeDelivery.
-func (l *Load) queryStatus(ctx context.Context, replica, id, wait string) string {
+// queryStatus queries the status of a verification and records the answer.
+func (l *Load) queryStatus(ctx context.Context, replica, id, wait string) {
 	query := url.Values{"id": {id}}
 	if wait != "" {
 		query.Set("wait", wait)
@@ -79,19 +79,17 @@ func (l *Load) queryStatus(ctx context.Context, replica, id, wait string) string
 		Assurance string    `json:"assurance"`
 		Expires   time.Time `json:"expiresAt"`
 		Verified  time.Time `json:"verifiedAt"`
-		Code      string    `json:"codeDelivery"`
 	}
 	switch {
 	case status == http.StatusNotFound:
 		answer.Status = "404"
 	case status != http.StatusOK || json.Unmarshal(body, &answer) != nil:
-		return ""
+		return
 	}
 	l.recordError(l.Statuses.Note(ledger.Status{
 		Facts: ledger.Facts{Phone: answer.Phone, Actual: answer.Actual, Assurance: answer.Assurance, Verified: answer.Verified},
 		Asked: asked, At: time.Now(), ID: id, Status: answer.Status, Expires: answer.Expires,
 	}))
-	return answer.Code
 }
 
 // postWebhook sends a messenger's signed webhook once and records the answer.

@@ -55,9 +55,7 @@ func (l *Load) newCodeUser() *CodeUser {
 	case drawn < 0.3:
 		u.fate = ledger.WrongCodes
 	}
-	answers := []ledger.CodeAnswer{
-		ledger.CodeAcceptedBare, ledger.CodeLost, ledger.CodeOtherNumber, ledger.CodeRefusedNumber, ledger.CodeRefusedTemplate,
-	}
+	answers := []ledger.CodeAnswer{ledger.CodeLost, ledger.CodeRefusedNumber, ledger.CodeRefusedTemplate}
 	u.plan = plan{answer: ledger.CodeAccepted, hold: 3*time.Second + time.Duration(u.random.Int64N(int64(5*time.Second)))}
 	if drawn := u.random.IntN(3 * len(answers)); drawn < len(answers) {
 		u.plan.answer = answers[drawn]
@@ -141,10 +139,6 @@ func (l *Load) completeCode(ctx context.Context, u *CodeUser) {
 		l.retryUntilDone(ctx, func(replica string) bool { return l.enterCode(ctx, replica, u.id, code, right) })
 	}
 	switch {
-	case u.plan.answer == ledger.CodeOtherNumber:
-		if l.awaitSent(ctx, u.id) {
-			enter(digits, false)
-		}
 	case u.fate == ledger.WrongCodes:
 		for n := range verification.MaxDeliveredTries {
 			enter(fmt.Sprintf("%08d", (number+1+n)%100_000_000), false)
@@ -188,7 +182,7 @@ func (l *Load) askForCode(ctx context.Context, replica string, u *CodeUser) bool
 	words := strings.Fields(answer.ExpectedText)
 	l.recordError(l.Clients.Append(ledger.Ack{
 		Asked: try.Asked, At: try.At, Key: u.key, ID: u.id, Phone: u.Number, Number: u.Number, Method: "WHATSAPP",
-		Code: words[len(words)-1], Fate: u.fate, Expires: answer.ExpiresAt, Session: true, Deliver: true,
+		Code: words[len(words)-1], Fate: u.fate, Expires: answer.ExpiresAt, Session: true,
 	}))
 	return true
 }
@@ -201,14 +195,4 @@ func (l *Load) awaitDigits(ctx context.Context, u *CodeUser) string {
 		}
 	}
 	return ""
-}
-
-// awaitSent reports whether the result of a code was shown in time.
-func (l *Load) awaitSent(ctx context.Context, id string) bool {
-	for end := time.Now().Add(verification.CodeSendTime); time.Now().Before(end) && ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
-		if replica, ok := l.pickReplica(); ok && l.queryStatus(ctx, replica, id, "") == string(verification.CodeSent) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,7 +47,7 @@ func (d *Desk) planCode(number string, p plan) {
 	d.plans[number] = p
 }
 
-// digitsOf returns the digits that were delivered to a number, or to the one that got them instead; empty if none were.
+// digitsOf returns the digits that were delivered to a number; empty if none were.
 func (d *Desk) digitsOf(number string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,11 +89,7 @@ func (c *codeCall) readCode() (ledger.Code, error) {
 	if len(parts) != 3 || parts[0] != "code" {
 		return code, fmt.Errorf("a code has the reference %q", c.Reference)
 	}
-	micros, err := strconv.ParseInt(parts[2], 10, 64)
-	if err != nil {
-		return code, fmt.Errorf("parse reference of a code: %w", err)
-	}
-	code.Request, code.Created = parts[1], time.UnixMicro(micros)
+	code.Request = parts[1]
 	for _, component := range c.Template.Components {
 		for _, p := range component.Parameters {
 			if code.Digits != "" && code.Digits != p.Text {
@@ -129,7 +123,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	if err = d.Codes.Append(code); err != nil {
 		return true
 	}
-	if p.answer.Accepted() || p.answer == ledger.CodeOtherNumber {
+	if p.answer.Accepted() {
 		d.deliver(code)
 	}
 	if p.received != nil {
@@ -182,15 +176,7 @@ func answerCode(w http.ResponseWriter, answer ledger.CodeAnswer, to string) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"error":{"message":"(#%d) %s","type":"OAuthException","code":%d,"fbtrace_id":"A"}}`, code, message, code)
 	}
-	accept := func(contacts string) {
-		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[`+contacts+
-			`],"messages":[{"id":"wamid.code","message_status":"accepted"}]}`)
-	}
 	switch answer {
-	case ledger.CodeAcceptedBare:
-		accept("")
-	case ledger.CodeOtherNumber:
-		accept(fmt.Sprintf(`{"input":%q,"wa_id":"491729999999"}`, to))
 	case ledger.CodeRefusedNumber:
 		refuse(131026, "Message undeliverable")
 	case ledger.CodeRefusedTemplate:
@@ -198,6 +184,6 @@ func answerCode(w http.ResponseWriter, answer ledger.CodeAnswer, to string) {
 	case ledger.CodeLost, ledger.CodeKilled:
 		panic(http.ErrAbortHandler)
 	case ledger.CodeAccepted:
-		accept(fmt.Sprintf(`{"input":%q,"wa_id":%q}`, to, to))
+		_, _ = fmt.Fprintf(w, `{"messaging_product":"whatsapp","contacts":[{"input":%[1]q,"wa_id":%[1]q}],"messages":[{"id":"wamid.code"}]}`, to)
 	}
 }
