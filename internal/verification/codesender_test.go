@@ -205,21 +205,6 @@ func TestInitiate_namesItsCreation(t *testing.T) {
 	w.Expect(seen.all[2].Creator).To(BeEmpty())
 }
 
-// TestInitiate_codesLimitedTestNumber: it refuses a code, and is as any number without an outcome for a link.
-func TestInitiate_codesLimitedTestNumber(t *testing.T) {
-	w := newWorld(t)
-	in := w.codeInitiation()
-	in.Test, in.Phone = true, testNumber(8)
-	_, err := w.service.Initiate(t.Context(), in)
-	var refusal *verification.Error
-	w.Expect(errors.As(err, &refusal)).To(BeTrue())
-	w.Expect(refusal.Code).To(Equal(verification.CodeCodesLimited))
-	w.Expect(refusal.RetryAfter).To(BeNumerically(">", 0))
-	in.Terms.Deliver = ""
-	link := w.start(in).Request
-	w.Expect(link.PlaysAt()).To(BeZero())
-}
-
 func TestBodyHash_deliver(t *testing.T) {
 	w := newWorld(t)
 	w.service.Sender = storetest.NewCodeSender(1)

@@ -190,19 +190,6 @@ func TestRender_asksForTheCode(t *testing.T) {
 		g.Expect(page).NotTo(Or(ContainSubstring(`id="open"`), ContainSubstring("data:image/png")), "%s: a message has a page of its own", state)
 	}
 	g.Expect(fields[false]).To(ConsistOf(Verified, Declined, Canceled, Expired))
-
-	v := fullView("en", Ready)
-	v.CodeURL = "/v/TICKET"
-	g.Expect(render(t, v)).To(And(ContainSubstring(`href="/v/TICKET">Enter the code instead`), ContainSubstring(`id="open"`), Not(ContainSubstring("<input"))))
-	v = codeView(Code)
-	v.TextDelay = 0
-	page = render(t, v)
-	g.Expect(page).To(And(ContainSubstring("Send the text instead"), Not(ContainSubstring("soon\"")), Not(ContainSubstring("--text-delay:"))), "its time has come")
-	v.TextURL = ""
-	g.Expect(render(t, v)).NotTo(ContainSubstring("Send the text instead"), "the number is proven")
-	v.ReturnURL = ""
-	page = render(t, v)
-	g.Expect(page).To(And(ContainSubstring("in the app or on the website"), Not(ContainSubstring("<input")), ContainSubstring(`http-equiv="refresh"`)))
 }
 
 // TestRender_asksForDigitsWhereTheUserStarted: another browser is named only in one in which the user did not start.
