@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/apiproxy"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/load"
@@ -20,12 +18,9 @@ import (
 )
 
 const (
-	// codeKey is the file of the API key that asks for codes.
-	codeKey = "code-key"
-	// An API server stores half of maxStored at most as codes, and a key may ask for a sixth of that in an hour.
-	codesInCluster  = maxStored / 2
-	budgetInCluster = 780
-	budget          = 100_000
+	// An API server stores half of maxStored at most as codes, of which a sixth may be sent in an hour.
+	codesInCluster = maxStored / 2
+	codesPerDay    = 1_000_000
 	// pointTimeout bounds the wait for a marked request to reach its point, and marks is how many are marked one after the other: one whose
 	// replica did not learn in time that it is stored has no code.
 	pointTimeout = 8 * time.Second
@@ -38,17 +33,10 @@ const (
 	heldTimeout = 3 * time.Second
 )
 
-// addCodes lets the project send codes, with a key that may ask for them.
+// addCodes lets the project send codes for its first API key.
 func addCodes(p *verifyv1.VerificationProject, store system.Store) {
-	most := int32(1_000_000)
-	if store == system.Kubernetes {
-		most = codesInCluster
-	}
-	system.SendCodes(p, most)
-	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
-		Name: "codes", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: codeKey},
-		Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeDeliver},
-	})
+	system.SendCodes(p, map[system.Store]int32{system.Kubernetes: codesInCluster, system.PostgreSQL: codesPerDay}[store])
+	p.Spec.APIKeys[0].Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver}
 }
 
 // routePlatform leads the replicas to the platform over a line that knows them, and creates the platform's ledger.
@@ -64,21 +52,8 @@ func (t *trial) routePlatform(ctx context.Context) error {
 	return err
 }
 
-// distributeCodeKey creates the key that asks for codes.
-func (t *trial) distributeCodeKey() error {
-	var err error
-	if t.codeKey, err = settings.NewAPIKey(rand.Reader); err != nil {
-		return err
-	}
-	return t.system.WriteSecret(codeKey, t.codeKey)
-}
-
 // addCodeOptions completes the options of the load.
 func (t *trial) addCodeOptions(o *load.Options) error {
-	o.CodeKey, o.CodeBudget = t.codeKey, budget
-	if t.store == system.Kubernetes {
-		o.CodeBudget = budgetInCluster
-	}
 	t.platform.Desk.Stored = t.witness.Stored
 	var err error
 	o.Tries, err = t.createLedger(ledger.TryFile)

@@ -61,7 +61,6 @@ type trial struct {
 	ended    time.Time
 
 	revocable string // an API key
-	codeKey   string // another, which asks for codes
 
 	mu      sync.Mutex
 	keys    [2]string // by file
@@ -154,7 +153,7 @@ func (t *trial) distributeSecrets() error {
 	}
 	t.keys, t.revocable = [2]string{p.Key, second}, third
 	t.sink.Trust(p.WebhookSecret)
-	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third), t.distributeCodeKey())
+	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third))
 }
 
 // revokeKey revokes the third key and returns it.

@@ -77,12 +77,10 @@ func (l *Load) NewMarked(lost bool, received func(request, sender string)) *Code
 // codes is the state of the part of the load that asks for codes.
 type codes struct {
 	next    atomic.Int64 // the number of the last user
-	begun   atomic.Int64
 	running sync.WaitGroup
 }
 
-// RunCodes plays users so that enough codes are in flight, until stop is closed or as many have begun as CodeBudget allows. Then it
-// completes what has begun.
+// RunCodes plays users so that enough codes are in flight, until stop is closed. Then it completes what has begun.
 func (l *Load) RunCodes(ctx context.Context, stop <-chan struct{}) error {
 	beginning, last := context.WithCancel(ctx)
 	l.codes.running.Go(func() {
@@ -94,13 +92,11 @@ func (l *Load) RunCodes(ctx context.Context, stop <-chan struct{}) error {
 	})
 	for range codeWorkers {
 		l.codes.running.Go(func() {
-			for beginning.Err() == nil && l.codes.begun.Load() < int64(l.CodeBudget) {
-				if l.Platform.Desk.InFlight() >= codesAtOnce {
-					sleep(beginning, roomWait)
-					continue
+			for beginning.Err() == nil {
+				if l.Platform.Desk.InFlight() < codesAtOnce {
+					l.playCode(ctx, l.newCodeUser())
 				}
-				l.codes.begun.Add(1)
-				l.playCode(ctx, l.newCodeUser())
+				sleep(beginning, roomWait)
 			}
 		})
 	}
@@ -152,7 +148,7 @@ func (l *Load) completeCode(ctx context.Context, u *CodeUser) {
 // askForCode calls init once and records the call. It reports whether the answer is final.
 func (l *Load) askForCode(ctx context.Context, replica string, u *CodeUser) bool {
 	header := http.Header{
-		"Authorization": {"Bearer " + l.CodeKey}, "Content-Type": {"application/json"}, "Idempotency-Key": {u.key},
+		"Authorization": {"Bearer " + l.Key()}, "Content-Type": {"application/json"}, "Idempotency-Key": {u.key},
 	}
 	try := ledger.Try{Asked: time.Now(), Key: u.key, Replica: replica}
 	body := fmt.Sprintf(`{"phoneNumber":%q,"method":"WHATSAPP","deliver":"CODE","subject":"user-%d"}`, u.Number, u.n)

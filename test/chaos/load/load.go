@@ -37,10 +37,8 @@ type Options struct {
 	Clients, Statuses, Inbound, Confirms, KeyTries *ledger.Writer
 	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
-	// CodeKey is the API key that asks for codes, CodeBudget about how many in all, and Tries the ledger of its calls.
-	CodeKey    string
-	CodeBudget int
-	Tries      *ledger.Writer
+	// Tries is the ledger of calls for codes.
+	Tries *ledger.Writer
 }
 
 // Load is a running load.

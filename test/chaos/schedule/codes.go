@@ -13,11 +13,12 @@ func OfCodes() []Kind {
 	return []Kind{KillBeforeCommit, KillAfterCommit, KillAfterSend, KillBeforeResult}
 }
 
-// CodeKills returns the kinds of the kills of one store out of count in all runs: a tenth is for an API server, which stores fewer codes.
+// CodeKills returns the kinds of the kills of one store out of count in all runs: few are for an API server, which
+// stores fewer codes.
 func CodeKills(count int, apiServer bool) []Kind {
 	of, kills := OfCodes(), []Kind(nil)
 	for n := range count {
-		if (n%(10*len(of)) < len(of)) == apiServer {
+		if (n%(13*len(of)) < len(of)) == apiServer {
 			kills = append(kills, of[n%len(of)])
 		}
 	}

@@ -40,7 +40,7 @@ func TestDraw(t *testing.T) {
 
 func TestCodeKills(t *testing.T) {
 	g := NewWithT(t)
-	for count, inCluster := range map[int]int{0: 0, 12: 4, 200: 20} {
+	for count, inCluster := range map[int]int{0: 0, 12: 4, 200: 16} {
 		each := map[schedule.Kind]int{}
 		kills := slices.Concat(schedule.CodeKills(count, true), schedule.CodeKills(count, false))
 		g.Expect(kills).To(HaveLen(count))
