@@ -87,8 +87,7 @@ func judgeResults(e *Evidence) *Verdict {
 			why.add(reason)
 		}
 	}
-	v.Note = fmt.Sprintf("%d SENT, %d NOT_SENT, %d without a result: %s; in flight at kills: %d", counts[sent], counts[notSent], counts[""],
-		why, e.countInFlight())
+	v.Note = fmt.Sprintf("%d SENT, %d NOT_SENT, %d without a result: %s", counts[sent], counts[notSent], counts[""], why)
 	return v
 }
 
@@ -139,23 +138,4 @@ func wasInFlight(f *ledger.Fault, tries []ledger.Try, created time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(tries, func(t ledger.Try) bool { return t.Replica == f.Replica && t.Asked.Before(created) })
-}
-
-// countInFlight returns how many codes were asked for at processes that were killed before those codes had a result.
-func (e *Evidence) countInFlight() int {
-	count := 0
-	for _, id := range e.requestIDs() {
-		history := e.histories[id]
-		if history[0].Deliver != deliver {
-			continue
-		}
-		tries := e.triesOf(id)
-		result := slices.IndexFunc(history, func(c ledger.Change) bool { return c.CodeState != "" })
-		if slices.ContainsFunc(e.Faults, func(f ledger.Fault) bool {
-			return wasInFlight(&f, tries, history[0].At) && (result < 0 || history[result].At.After(f.From))
-		}) {
-			count++
-		}
-	}
-	return count
 }
