@@ -13,12 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-const (
-	// codesPeriod is how often the store is asked for the codes that were started, less some jitter.
-	codesPeriod = time.Minute
-	// maxNamedKeys is how many API keys a condition names.
-	maxNamedKeys = 10
-)
+// codesPeriod is how often the store is asked for the codes that were started, less some jitter.
+const codesPeriod = time.Minute
 
 // watchCodes keeps the condition CodesLimited current until ctx ends. A project that sends no codes costs nothing.
 func (c *Controller) watchCodes(ctx context.Context) error {
@@ -56,13 +52,9 @@ func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
 		c.Board.Withdraw(verifyv1.ConditionCodesLimited)
 		return
 	}
-	names := strings.Join(keys[:min(len(keys), maxNamedKeys)], ", ")
-	if len(keys) > maxNamedKeys {
-		names += " and others"
-	}
 	condition := conditionTrue(verifyv1.ConditionCodesLimited, verifyv1.ReasonCodesHalfUsed, fmt.Sprintf(
 		"half or more of the share of spec.whatsapp.codes.maxPerDay was used within 24h by the API keys: %s; at its end init answers 429 "+
-			"codes_limited for codes, and links go on; find out who starts the requests, or raise maxPerDay", names))
+			"codes_limited for codes, and links go on; find out who starts the requests, or raise maxPerDay", strings.Join(keys, ", ")))
 	condition.ObservedGeneration = s.Generation
 	c.Board.Set(condition)
 }
