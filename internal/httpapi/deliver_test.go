@@ -12,8 +12,8 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 // keyCodes is a key that may have codes sent.
@@ -25,13 +25,13 @@ const codeSlots = 9
 // codesWorld is a sessionWorld that sends codes to Germany and Mexico.
 type codesWorld struct {
 	*sessionWorld
-	sender *storetest.CodeSender
+	sender *codesender.Sender
 	loop   func(id string)
 }
 
 func newCodesWorld(t *testing.T) *codesWorld {
 	t.Helper()
-	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: storetest.NewCodeSender(codeSlots)}
+	w := &codesWorld{sessionWorld: newSessionWorld(t), sender: codesender.New(codeSlots)}
 	w.canaries.add(keyCodes, keyTest)
 	w.service.Sender = w.sender
 	w.changeSettings(func(s *settings.Settings) {

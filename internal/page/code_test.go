@@ -11,14 +11,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 // startCode stores a request to whose number a code is sent.
 func (s *site) startCode(change ...func(*verification.Initiation)) *sessionPage {
 	s.t.Helper()
-	s.service.Sender = storetest.NewCodeSender(1)
+	s.service.Sender = codesender.New(1)
 	s.backend.ForgetLimits() // a number gets one code a minute
 	return s.startSession(append([]func(*verification.Initiation){func(in *verification.Initiation) {
 		in.Terms.Deliver = verification.DeliverCode

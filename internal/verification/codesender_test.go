@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 // codeSteps records the codes that an observer was notified of, beside the steps.
@@ -39,7 +39,7 @@ func testNumber(last int) phone.Number { return verification.TestNumbers()[last]
 // TestInitiate_sendsOnceForItsOwnCreate: one call of all that overlap, and none of the others.
 func TestInitiate_sendsOnceForItsOwnCreate(t *testing.T) {
 	w := newWorld(t)
-	sender := storetest.NewCodeSender(300)
+	sender := codesender.New(300)
 	w.service.Sender = sender
 	other := verification.NewService(verification.NewCodeSpace(projectName), w.backend.Open(projectName))
 	other.Sender = sender
@@ -81,7 +81,7 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			sender, begin := storetest.NewCodeSender(1), time.Now()
+			sender, begin := codesender.New(1), time.Now()
 			w.service = verification.NewService(verification.NewCodeSpace(projectName), slowStore{w.store, panics})
 			w.service.Sender = sender
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -131,7 +131,7 @@ func TestInitiate_sendsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			sender := storetest.NewCodeSender(1)
+			sender := codesender.New(1)
 			w.service.Sender = sender
 			in := w.codeInitiation()
 			c.change(w, &in)
@@ -149,7 +149,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 		sender verification.CodeSender
 		want   verification.ErrorCode
 	}{
-		"all are taken": {storetest.NewCodeSender(0), verification.CodeCodesBusy},
+		"all are taken": {codesender.New(0), verification.CodeCodesBusy},
 		"no sender":     {nil, verification.CodeCodesNotConfigured},
 	} {
 		w := newWorld(t)
@@ -165,7 +165,7 @@ func TestInitiate_withoutASlot(t *testing.T) {
 			_, err := w.service.Initiate(t.Context(), refused)
 			w.Expect(codeOf(err)).To(Equal(c.want), name)
 		}
-		w.service.Sender = storetest.NewCodeSender(1)
+		w.service.Sender = codesender.New(1)
 		first := w.start(in)
 		w.Expect(first.Existing).To(BeFalse(), "nothing was stored or counted before")
 		w.service.Sender = c.sender
@@ -193,7 +193,7 @@ func TestInitiate_namesItsCreation(t *testing.T) {
 	w := newWorld(t)
 	seen := &creations{Store: w.store}
 	w.service = verification.NewService(verification.NewCodeSpace(projectName), seen)
-	w.service.Sender = storetest.NewCodeSender(2)
+	w.service.Sender = codesender.New(2)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)
@@ -207,7 +207,7 @@ func TestInitiate_namesItsCreation(t *testing.T) {
 
 func TestBodyHash_deliver(t *testing.T) {
 	w := newWorld(t)
-	w.service.Sender = storetest.NewCodeSender(1)
+	w.service.Sender = codesender.New(1)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	w.start(in)

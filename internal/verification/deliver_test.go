@@ -9,8 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 var (
@@ -31,7 +31,7 @@ func codeSecrets(r *verification.Request) verification.CodeSecrets {
 func (w *world) startCode() (verification.Initiated, *codeSteps) {
 	w.t.Helper()
 	seen := &codeSteps{}
-	w.service.Observer, w.service.Sender = seen, storetest.NewCodeSender(1)
+	w.service.Observer, w.service.Sender = seen, codesender.New(1)
 	return w.start(w.codeInitiation()), seen
 }
 
@@ -451,7 +451,7 @@ func TestRecordCodeResult_isNoNewsLater(t *testing.T) {
 
 func TestService_recordCodeResult(t *testing.T) {
 	w := newWorld(t)
-	w.service.Sender = storetest.NewCodeSender(2)
+	w.service.Sender = codesender.New(2)
 	in := w.codeInitiation()
 	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
 	first := w.start(in).Request

@@ -7,14 +7,14 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/clock"
 
-	"github.com/phoneproof/phoneproof/internal/store/storetest"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 // openCodePage starts a verification whose code is sent to the number, and opens its page.
 func (b *tab) openCodePage(s *sessionSite) *sessionUser {
 	b.t.Helper()
-	s.service.Sender = storetest.NewCodeSender(1)
+	s.service.Sender = codesender.New(1)
 	return b.openSessionPage(s, "", func(in *verification.Initiation) { in.Terms.Deliver = verification.DeliverCode })
 }
 

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/verification/codesender"
 )
 
 func codeLimitChecks() []check {
@@ -308,7 +309,7 @@ func countsCodes(ctx context.Context, t *trial) {
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.
 func codeSentOnce(ctx context.Context, t *trial) {
-	stores, sender := t.openReplicas(4), &CodeSender{Free: racers + 1}
+	stores, sender := t.openReplicas(4), codesender.New(racers+1)
 	n := t.newCodeFor("backend", numberOf(0))
 	start := func(i int) (verification.Initiated, error) {
 		service := verification.NewService(t.project, stores[i%len(stores)])
@@ -323,5 +324,5 @@ func codeSentOnce(ctx context.Context, t *trial) {
 	again, err := start(1)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(again.Existing).To(BeTrue())
-	t.Expect(sender.Sent).To(HaveExactElements(equalRequest(again.Request)))
+	t.Expect(sender.ListSent()).To(HaveExactElements(equalRequest(again.Request)))
 }
