@@ -104,8 +104,8 @@ type Request struct {
 	ExpiresAt time.Time
 	// KeyName names the API key that made the request; empty for a request made with kubectl.
 	KeyName string
-	// BodyHash is half of a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its misuse;
-	// empty without the header.
+	// BodyHash is the beginning of a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its
+	// misuse; empty without that key. Its length is that of the kind of key: hashDigits or onceHashDigits.
 	BodyHash string
 	// Test is set for the request of a test key: its number decides what becomes of it, and no message. See Play.
 	Test bool
@@ -233,10 +233,13 @@ func (r *Request) afterRest(at time.Time) time.Time {
 	return at
 }
 
+// isOfOneCall reports whether the request has an Idempotency-Key that was made for its call alone, so that no earlier one had its code.
+func (r *Request) isOfOneCall() bool { return len(r.BodyHash) == onceHashDigits }
+
 // sentFrom returns the earliest time of a message that counts. Where the code can be older than the request there is no
 // allowance for clocks, but messengers count whole seconds: a message dated t was sent within [t, t+1s).
 func (r *Request) sentFrom() time.Time {
-	if r.codeComesBack() {
+	if r.codeComesBack() && !r.isOfOneCall() {
 		return r.CreatedAt.Truncate(time.Second)
 	}
 	return r.CreatedAt.Add(-ClockSkew)

@@ -64,6 +64,11 @@ var codeMutants = []Mutant{
 		Suite: "domain more", Test: "TestBodyHash_deliver",
 	},
 	{
+		Name: "old-message-for-each-key", Promise: "docs/security.md#codes-that-come-back: a message of before the request",
+		Symbol: "verification.bodyHash", Old: "onceKey.MatchString(in.IdempotencyKey)", New: `in.IdempotencyKey != ""`,
+		Suite: "domain", Test: "TestReceive_aMessengerThatIsBehind",
+	},
+	{
 		Name: "code-shows-who-has-whatsapp", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp",
 		Symbol: "whatsapp.notSentReasons", Old: `131042: "payment",`, New: `131042: "payment", codeUndeliverable: "undeliverable",`,
 		Suite: "whatsapp", Test: "TestJudgeCode",
