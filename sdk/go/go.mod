@@ -1,0 +1,3 @@
+module github.com/phoneproof/phoneproof/sdk/go
+
+go 1.24
