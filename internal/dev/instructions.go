@@ -38,6 +38,7 @@ func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f *proj
 		}
 	}
 	o.printTries(&b, s, f)
+	o.printSnippets(&b, s, f)
 	for _, warning := range o.listWarnings(s, f) {
 		fmt.Fprintln(&b, "WARNING: "+warning)
 	}
@@ -120,6 +121,58 @@ Reset limits and cool-downs; answer the next init with 429; answer the next call
   curl -sS %[1]s/sim/faults %[2]s -d '{"platform": "api", "status": 503}'
 
 `, o.page.url(), sendsJSON)
+}
+
+// printSnippets prints how a program verifies a number here, in each language of a library. It reads a key that was given from its
+// environment.
+func (o *Options) printSnippets(b *strings.Builder, s *settings.Settings, f *projectFiles) {
+	if !f.hasPageKey() || s.Suspended || s.WhatsApp == nil || !s.WhatsApp.Simulated {
+		return
+	}
+	if s.Level == verification.LevelSession {
+		b.WriteString("In a program: docs/examples/session has websites in Go, Node and Python.\n\n")
+		return
+	}
+	keys := [3]string{`os.Getenv("API_KEY")`, "process.env.API_KEY", `os.environ["API_KEY"]`}
+	if path, given := f.findSecret(f.keys[0].SecretRef); !given {
+		keys = [3]string{`"` + readSecret(path) + `"`, "'" + readSecret(path) + "'", `"` + readSecret(path) + `"`}
+	}
+	fmt.Fprintf(b, `In a program: docs/clients.md installs the libraries. Open the link on the page, and send the text.
+
+Go, with import phoneproof "github.com/phoneproof/phoneproof/sdk/go":
+
+  client, err := phoneproof.New("%[1]s", %[3]s)
+  if err != nil {
+    return err
+  }
+  started, err := client.Start(ctx, phoneproof.StartParams{PhoneNumber: "%[2]s", Subject: "user-1"})
+  if err != nil {
+    return err
+  }
+  fmt.Println(started.WALink)
+  status, err := client.Wait(ctx, started.RequestID)
+  if err != nil {
+    return err
+  }
+  fmt.Println(status.Status)
+
+TypeScript:
+
+  import { PhoneProof } from 'PhoneProof'
+  const client = new PhoneProof({ baseURL: '%[1]s', apiKey: %[4]s })
+  const started = await client.start({ phoneNumber: '%[2]s', subject: 'user-1' })
+  console.log(started.waLink)
+  console.log((await client.wait(started.requestId)).status)
+
+Python:
+
+  import phoneproof
+  client = phoneproof.PhoneProof("%[1]s", %[5]s)
+  started = client.start("%[2]s", subject="user-1")
+  print(started.wa_link)
+  print(client.wait(started.request_id).status)
+
+`, o.api.url(), chooseUser(s), keys[0], keys[1], keys[2])
 }
 
 // mayDeliver reports whether the first key may have a code sent to the number of chooseUser.

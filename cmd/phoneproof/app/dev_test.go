@@ -314,8 +314,9 @@ func (d *devProcess) pasteLines(begin, end string) string {
 }
 
 const (
-	printedTries  = "Try it: "
-	printedFaults = "Reset limits and cool-downs; "
+	printedTries    = "Try it: "
+	printedFaults   = "Reset limits and cool-downs; "
+	printedSnippets = "In a program: "
 )
 
 // givenKey is an API key that a user gives.
@@ -379,6 +380,7 @@ func TestDev_makesUpSecretsThatAreNotGiven(t *testing.T) {
 	d.Expect(printed).To(MatchRegexp(`API key +pp_\w+  support: scopes Read Redeliver, mode Live\n +API key +pp_\w+  ci: scopes Init Status, mode Test`))
 	d.Expect(printed).To(MatchRegexp(`Webhook secret +whsec_\S+  spec.webhook.secretRef`))
 	d.Expect(printed).To(ContainSubstring(d.page + "/receiver/deliveries"))
+	d.Expect(printed).To(ContainSubstring(`os.Getenv("API_KEY")`), "snippets do not print it either")
 	d.key = regexp.MustCompile(`(pp_\w+)  support`).FindStringSubmatch(printed)[1]
 	d.call(http.StatusOK, http.MethodGet, d.api+"/api/verify/requests", nil)
 	d.Expect(listFiles(t, secrets)).To(Equal(before), "nothing is written into the folder that was given")
@@ -420,7 +422,7 @@ func TestDev_resetsLimitsAndAnswersFaults(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed, so no line is pasted")
 	}
-	d.Expect(d.pasteLines(printedFaults, "WARNING")).To(BeEmpty())
+	d.Expect(d.pasteLines(printedFaults, printedSnippets)).To(BeEmpty())
 	d.call(http.StatusOK, http.MethodPost, d.page+"/backend/init", init) // the page's own call meets no fault
 	answer := d.call(http.StatusTooManyRequests, http.MethodPost, d.api+"/api/verify/init", init)
 	d.Expect(answer["error"]).To(HaveKeyWithValue("code", "rate_limited"))
