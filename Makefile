@@ -134,6 +134,10 @@ verify: ## Run every check but the tests; generated files must be up to date.
 verify-clients: ## Generate clients with the tools of docs/clients.md, and let each call a running dev (npm ones need Node).
 	@hack/verify-clients.sh
 
+.PHONY: sdk
+sdk: ## Pack the client libraries, install them in empty folders, and play the scenarios of test/sdk and their mutants (Node, Python).
+	@hack/sdk.sh
+
 # Helm 3 is tested too, because many still install with it; the end-to-end tests want it as a file.
 bin/helm3: hack/tools/helm/go.mod
 	$(CLOCK) 'building Helm 3' go build -modfile=hack/tools/helm/go.mod -o $@ helm.sh/helm/v3/cmd/helm

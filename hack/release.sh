@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a release into bin/release/VERSION: archives of the programs for each platform with an SBOM beside each, one image for
-# several architectures as an OCI archive, the chart, install.yaml, the API reference, release notes and SHA256SUMS. Every time in it
+# several architectures as an OCI archive, the chart, install.yaml, the API reference, the client libraries, release notes and SHA256SUMS. Every time in it
 # is the commit's and nothing says where it was built, so the same commit and Go give the same bytes. `make release VERSION=v0.1.0`
 # runs it.
 #
@@ -40,7 +40,7 @@ check_checkout() {
 	else
 		[[ -n ${UNTAGGED:-} ]] || fail "there is no tag $VERSION; make it with git tag, or build without one with UNTAGGED=1"
 	fi
-	[[ -n ${UNTAGGED:-} ]] || check_chart
+	[[ -n ${UNTAGGED:-} ]] || { check_chart && check_libraries; }
 }
 
 # check_chart refuses a chart or a config/ of another version: an install from the tag takes them as they are there.
@@ -48,6 +48,11 @@ check_chart() {
 	grep -qxF "version: $number" charts/phoneproof/Chart.yaml && grep -qxF "appVersion: $number" charts/phoneproof/Chart.yaml ||
 		fail "charts/phoneproof/Chart.yaml must have version and appVersion $number"
 	grep -qxF "  newTag: $number" config/manager/kustomization.yaml || fail "config/manager/kustomization.yaml must have newTag $number"
+}
+
+# check_libraries refuses client libraries of another version; hack/sdk.sh compares them with each other.
+check_libraries() {
+	grep -qxF "  \"version\": \"$number\"," sdk/typescript/package.json || fail "sdk/typescript/package.json must have version $number"
 }
 
 # print_section prints a section of the changelog without its heading and the blank lines around it.
@@ -223,6 +228,7 @@ main() {
 	write_manifest
 	make --no-print-directory api-reference
 	cp bin/api-reference.md "$out"
+	hack/sdk.sh pack "$out"
 	fill_krew
 	(cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS)
 	sign

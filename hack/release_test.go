@@ -52,6 +52,7 @@ func newRelease(t *testing.T) *release {
 	r.write("CHANGELOG.md", changelog)
 	r.write("charts/phoneproof/Chart.yaml", "name: phoneproof\nversion: 1.2.3\nappVersion: 1.2.3\n")
 	r.write("config/manager/kustomization.yaml", "images:\n- name: phoneproof\n  newTag: 1.2.3\n")
+	r.write("sdk/typescript/package.json", "{\n  \"version\": \"1.2.3\",\n}\n")
 	r.git("init", "--quiet", "--initial-branch=main")
 	r.commit("first")
 	r.git("tag", "v1.2.3")
@@ -127,6 +128,11 @@ func TestRelease_checkout(t *testing.T) {
 			r.commit("image")
 			r.git("tag", "--force", "v1.2.3")
 		}, "", "config/manager/kustomization.yaml must have newTag 1.2.3"},
+		"libraries of another version": {func(r *release) {
+			r.write("sdk/typescript/package.json", "{\n  \"version\": \"1.2.4\",\n}\n")
+			r.commit("libraries")
+			r.git("tag", "--force", "v1.2.3")
+		}, "", "sdk/typescript/package.json must have version 1.2.3"},
 		"no repository": {func(r *release) { r.Expect(os.RemoveAll(filepath.Join(r.dir, ".git"))).To(Succeed()) },
 			"export GIT_CEILING_DIRECTORIES=$DIR/..", "this is not a git checkout"},
 	} {

@@ -140,9 +140,9 @@ if ((${#packages[@]} > 0)); then
 fi
 if [[ -n $specs && $mode == all ]]; then
 	# Modules of their own.
-	for module in cluster release; do
-		(cd hack/$module && go tool -modfile=../tools/test/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
-			--jsonfile=../../$out/$module.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
+	for module in hack/cluster hack/release sdk/go; do
+		(cd $module && go tool -modfile=../../hack/tools/test/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
+			--jsonfile=../../$out/${module//\//-}.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
 	done
 fi
 for group in "${groups[@]}"; do

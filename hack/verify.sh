@@ -94,12 +94,13 @@ up_to_date() {
 
 # lint_module runs the linters in a module of its own.
 lint_module() {
-	cd "$1" && go tool -modfile=../tools/go.mod golangci-lint run
+	local tools=$PWD/hack/tools/go.mod
+	cd "$1" && go tool -modfile="$tools" golangci-lint run
 }
 
 tidy() {
 	local module ok=0
-	for module in . hack/clients/go hack/cluster hack/coredns hack/envtest hack/kube hack/release hack/tools hack/tools/gremlins hack/tools/helm hack/tools/test test/alerts; do
+	for module in . docs/examples hack/clients/go hack/cluster hack/coredns hack/envtest hack/kube hack/release hack/tools hack/tools/gremlins hack/tools/helm hack/tools/test sdk/go test/alerts test/sdk/drivers/go; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
@@ -191,6 +192,13 @@ pages() {
 	return $ok
 }
 
+# A stranger could register a name that has no owner yet: what is read or printed installs the libraries by file or address.
+install_names() {
+	local commands='(npm (i|ci|install|add|exec)|npx|yarn (global )?add|pnpm (i|add|install|dlx)|bun (add|x)|bunx|deno add|pip3? install|pipx (install|run)|uvx|uv (pip install|add)|poetry add)'
+	! git grep --untracked -nIiP "\b$commands\b([ =]+(?!@?phoneproof)[^ \`|;&]+)*[ =]+[\"']?@?phoneproof[a-z/-]*(?=[\"'\`@=<>~\[), .;]|\$)(?![^ ]*\.(tgz|whl))" -- \
+		'*.md' '*.go' '*.ts' '*.mjs' '*.py' '*.json' '*.toml' '*.yaml' '*.sh' ':!hack/verify.sh' | grep -vE -- ' -o phoneproof'
+}
+
 # What Kubernetes and the cluster's program share with the product is compiled once if all have the same versions.
 same_versions() {
 	local module ok=0
@@ -225,6 +233,7 @@ start_ticker print_unended
 check 'golangci-lint' "${tool[@]}" golangci-lint run
 check 'golangci-lint of the cluster' lint_module hack/cluster
 check 'golangci-lint of the release' lint_module hack/release
+check 'golangci-lint of the library' lint_module sdk/go
 check 'generated files' up_to_date
 check 'govulncheck' vulnerabilities
 check 'chart' make --no-print-directory chart
@@ -235,6 +244,7 @@ check 'platforms' platforms
 check 'same versions' same_versions
 check 'language' language
 check 'pages' pages
+check 'install names' install_names
 check 'gofmt' format
 while ((${#running[@]} > 0)); do
 	print_ended
