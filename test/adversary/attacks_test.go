@@ -203,7 +203,7 @@ func (p *person) expectRefused(code, why string) {
 	p.t.Helper()
 	got, err := p.enterDigits(code)
 	p.Expect(err).NotTo(HaveOccurred())
-	p.Expect(got.status).To(Equal(http.StatusUnprocessableEntity), got.body)
+	p.Expect(got.status).To(BeElementOf(http.StatusConflict, http.StatusUnprocessableEntity), got.body)
 	p.Expect(got.body).To(ContainSubstring(why))
 }
 

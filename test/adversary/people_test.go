@@ -146,7 +146,7 @@ var pageLink = regexp.MustCompile(`<a href="(https://[^"]+/v/[^"]+)">`)
 func (p *person) beginRequest(number string) bool {
 	p.t.Helper()
 	got := p.mustSend(http.MethodPost, shopURL+"/start", url.Values{"number": {number}})
-	if got.status == http.StatusBadRequest {
+	if got.status == http.StatusTooManyRequests {
 		p.Expect(got.body).To(ContainSubstring("Try again later."))
 		return false
 	}

@@ -165,7 +165,9 @@ func (w *world) startShop(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
 	built := filepath.Join(t.TempDir(), "shop")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", built, example+"go/main.go").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", built, "main.go")
+	build.Dir = example + "go" // in the module of the examples
+	out, err := build.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	var stderr bytes.Buffer
 	site := exec.CommandContext(t.Context(), built)

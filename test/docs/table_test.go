@@ -22,7 +22,6 @@ var rules = map[string][]rule{
 		{"json", `{"requestId"`, answerInShape},
 		{"sh", `curl -sS "http://localhost:8080/api/verify/status`, statusBlock},
 		{"json", `{"status"`, answerInShape},
-		{"js", "async function receive", inExample(receiverFolder + "node/receiver.mjs")},
 	},
 	"docs/quickstart.md": {
 		{"sh", "kubectl create namespace quickstart", kubectlBlock("TOKEN", "1:token")},
@@ -42,7 +41,7 @@ var rules = map[string][]rule{
 		{"yaml", "spec:\n  apiKeys:", projectFragment("")},
 	},
 	"docs/webhooks.md": {
-		{"js", "// isAuthentic", inExample(receiverFolder + "node/receiver.mjs")},
+		{"js", "// receive checks", inExample(receiverFolder + "node/receiver.mjs")},
 		{"js", "import { Webhook }", nodeBlock("event.event === 'verification.success'", "standardwebhooks", "svix")},
 		{"sh", "openssl dgst", opensslBlock},
 	},

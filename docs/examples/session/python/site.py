@@ -1,146 +1,70 @@
-"""A website whose visitors verify a phone number at the level Session. It uses the standard library alone.
-
-The id of a request stays in the session that began it. A code that a browser brings is redeemed for that request, and for no other.
-"""
+"""A website whose visitors verify a phone number at the level Session. What it knows of a session is in memory."""
 
 import html
-import json
 import os
-import re
 import secrets
-import urllib.error
-import urllib.parse
-import urllib.request
-from http.cookies import CookieError, SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.cookies import SimpleCookie
+from socketserver import ThreadingMixIn
+from types import SimpleNamespace
+from urllib.parse import parse_qsl
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import phoneproof
 
 ADDRESS = os.environ.get("ADDRESS", "127.0.0.1:8000")
 ORIGIN = os.environ.get("ORIGIN", f"http://{ADDRESS}")
-API = os.environ.get("PHONEPROOF_URL", "http://127.0.0.1:8080")
-KEY = os.environ["PHONEPROOF_KEY"]
-COOKIE = "__Host-session" if ORIGIN.startswith("https:") else "session"
+COOKIE, SECURE = ("__Host-session", "; Secure") if ORIGIN.startswith("https:") else ("session", "")
+TEXTS = {"no_country_code": "Begin with the country code, such as +49.", "not_proven": "Send the message from your phone first.",
+         "wrong_code": "These digits are wrong."}  # by the reason or the code of an error; docs/errors.md has all
+PAGE = """<!doctype html><title>Shop</title><p>{}</p>{}<form method="post" action="/start">Phone number <input name="number" type="tel">
+<button>Verify</button></form><form method="post" action="/digits">Six or eight digits <input name="code" autocomplete="one-time-code">
+<button>Confirm</button></form>"""
 
-sessions = {}  # what the website knows of each browser, by the value of its cookie
-
-TEXTS = {  # what visitors read, by the reason or the code of an error; its message is for developers
-    "no_country_code": "Begin with the country code, such as +49.",
-    "unknown_country_code": "Begin with the country code, such as +49.",
-    "invalid_phone_number": "This number cannot be verified. Is it complete?",
-    "not_proven": "Send the message from your phone first.",
-    "invalid_code": "Enter the six digits from the chat, or the eight of a code that was sent.",
-    "wrong_code": "These digits are wrong.",
-    "request_expired": "This has ended. Begin again.",
-}
+client = phoneproof.PhoneProof(os.environ.get("PHONEPROOF_URL", "http://127.0.0.1:8080"), os.environ["PHONEPROOF_KEY"])
+states, begun = {}, {}  # by session: what the library keeps; the number that was typed, and the link to its page
+store = SimpleNamespace(load=states.get, save=states.__setitem__, remove=states.__delitem__)  # yours is a table
+proof = phoneproof.SessionProof(client, store)
 
 
-def choose_text(answer):
-    error = answer.get("error", {})
-    return TEXTS.get(error.get("reason")) or TEXTS.get(error.get("code")) or "Try again later."
+def site(environ, start_response):
+    def answer(status, text="", more="", *headers):
+        # The address may hold a code. With no-referrer Origin would be null.
+        start_response(status, [("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "strict-origin"), *headers])
+        return [PAGE.format(html.escape(text), more).encode()]
 
-
-def call(operation, body=None):
-    """Returns the answer of the API. An OSError or ValueError means that it is not known what became of the call."""
-    request = urllib.request.Request(
-        f"{API}/api/verify/{operation}", data=body and json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"})
+    is_post, cookie = environ["REQUEST_METHOD"] == "POST", SimpleCookie(environ.get("HTTP_COOKIE", "")).get(COOKIE)
+    old, new = cookie.value if cookie else "", secrets.token_urlsafe()
+    form = environ["wsgi.input"].read(min(abs(int(environ["CONTENT_LENGTH"] or 0)), 9999)) if is_post else b""
+    fields = dict(parse_qsl(form.decode(errors="replace") or environ["QUERY_STRING"]))
+    number, code = fields.get("number", ""), fields.get("code", "")
+    if is_post and environ.get("HTTP_ORIGIN") != ORIGIN:  # which browsers name in each POST: it is a form of another site
+        return answer("403 Forbidden", f"Send this form from {ORIGIN}.")
     try:
-        with urllib.request.urlopen(request) as response:
-            return json.load(response)
-    except urllib.error.HTTPError as refused:
-        return json.load(refused)
+        match is_post, environ["PATH_INFO"]:
+            case True, "/start":
+                begun[new] = number, proof.begin(new, number, purpose="sign-in", return_url=f"{ORIGIN}/return").page_url
+            case True, "/digits":
+                proof.redeem(old, code, new_session_id=new)
+            case False, "/return" if code:  # without one the user gave up
+                proof.redeem(old, code, new_session_id=new, returned_request_id=fields.get("requestId", ""))
+            case _:
+                verified, (typed, page) = proof.verified(old), begun.get(old, ("", ""))
+                link = page and f'<a href="{html.escape(page)}">Verify it</a>'  # the page shows two digits of the number
+                text = f"Verified: {verified}" if verified else f"Not verified. Your number: {typed}"
+                return answer("200 OK" if verified else "401 Unauthorized", text, link)
+    except phoneproof.SessionError:  # a code of another session
+        return answer("303 See Other", "", "", ("Location", "/me"))
+    except phoneproof.PhoneProofError as error:
+        refused = "400 Bad Request" if error.status == 400 else "422 Unprocessable Content"
+        status = refused if 400 <= error.status < 500 else "502 Bad Gateway"
+        return answer(status, TEXTS.get(error.reason) or TEXTS.get(error.code) or "Try again.")
+    return answer("303 See Other", "", "", ("Location", "/me"), ("Set-Cookie", f"{COOKIE}={new}; Path=/; HttpOnly; SameSite=Lax{SECURE}"))
 
 
-class Site(BaseHTTPRequestHandler):
-    timeout = 15
-
-    def start(self, _, form):
-        typed = form.get("number", "")
-        begun = call("init", {"phoneNumber": typed, "assurance": "SESSION", "purpose": "sign-in",
-                              "returnURL": f"{ORIGIN}/return"})
-        if "requestId" not in begun:
-            return self.show(400, choose_text(begun))
-        # The request is in no form and comes from no URL. /me has the whole number beside the link to the page.
-        self.redirect("/me", {"request": begun["requestId"], "typed": typed, "page": begun["pageURL"]})
-
-    def come_back(self, session, query):  # a code does not count in a browser whose session did not begin that request
-        if "request" not in session or session["request"] != query.get("requestId") or "code" not in query:
-            return self.redirect("/me")
-        self.redeem(session, query["code"])
-
-    def digits(self, session, form):
-        if "request" not in session:
-            return self.redirect("/me")
-        self.redeem(session, form.get("code", ""))
-
-    def redeem(self, session, code):
-        result = call("confirm", {"requestId": session["request"], "code": code})
-        if result.get("error", {}).get("code") == "already_confirmed":
-            # By this session, whose answer was lost: no other one knows the request.
-            result = call("status?id=" + urllib.parse.quote(session["request"]))
-        if result.get("status") != "VERIFIED" or result.get("assurance") != "session":
-            return self.show(422, choose_text(result))
-        session["number"] = result["phoneNumber"]
-        self.redirect("/me")
-
-    def me(self, session, _):
-        if "number" in session:
-            return self.show(200, "Verified: " + session["number"])
-        if "page" not in session:
-            return self.show(401, "Not verified.")
-        link = f'<p><a href="{html.escape(session["page"])}">Verify it</a></p>'  # the page shows two digits of the number
-        self.show(401, "Not verified. Your number: " + session["typed"], link)
-
-    def do_GET(self):
-        path, _, query = self.path.partition("?")
-        self.serve({"/": Site.me, "/me": Site.me, "/return": Site.come_back}.get(path), query)
-
-    def do_POST(self):
-        length = self.headers.get("Content-Length", "")
-        if not re.fullmatch("[0-9]{1,4}", length):
-            return self.show(413, "The form is too large.")
-        form = self.rfile.read(int(length)).decode(errors="replace")
-        if self.headers.get("Origin") != ORIGIN:  # which browsers name in each POST: it is a form of another site
-            return self.show(403, f"Send this form from {ORIGIN}.")
-        self.serve({"/start": Site.start, "/digits": Site.digits}.get(self.path), form)
-
-    def serve(self, route, form):
-        if route is None:
-            return self.show(404, "Not found.")
-        try:
-            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
-            route(self, sessions.get(cookie and cookie.value, {}), dict(urllib.parse.parse_qsl(form)))
-        except (CookieError, OSError, ValueError):
-            self.show(502, "Try again.")
-
-    def redirect(self, location, new_session=None):
-        self.send_response(303)
-        self.send_header("Location", location)
-        self.send_header("Content-Length", "0")
-        if new_session:  # one for each verification
-            value = secrets.token_urlsafe()
-            sessions[value] = new_session
-            secure = "; Secure" if ORIGIN.startswith("https:") else ""
-            self.send_header("Set-Cookie", f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax{secure}")
-        self.end_headers()
-
-    def show(self, status, message, more=""):
-        body = f"<!doctype html><title>Shop</title><p>{html.escape(message)}</p>{more}{FORMS}".encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Referrer-Policy", "strict-origin")  # the address may hold a code; with no-referrer Origin would be null
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Logs nothing, because the address may hold a code."""
+class Server(ThreadingMixIn, WSGIServer):
+    """Serves each browser in a thread."""
 
 
-FORMS = """<form method="post" action="/start"><label>Phone number <input name="number" type="tel"></label>
-<button>Verify</button></form>
-<form method="post" action="/digits"><label>Six or eight digits
-<input name="code" inputmode="numeric" autocomplete="one-time-code"></label> <button>Confirm</button></form>"""
-
-if __name__ == "__main__":
-    host, port = ADDRESS.split(":")
-    ThreadingHTTPServer((host, int(port)), Site).serve_forever()
+WSGIRequestHandler.log_message = lambda *_: None  # the address may hold a code
+host, port = ADDRESS.split(":")
+make_server(host, int(port), site, Server).serve_forever()
