@@ -134,13 +134,12 @@ func (l *Load) completeCode(ctx context.Context, u *CodeUser) {
 	enter := func(code string, right bool) {
 		l.retryUntilDone(ctx, func(replica string) bool { return l.enterCode(ctx, replica, u.id, code, right) })
 	}
-	switch u.fate {
-	case ledger.WrongCodes:
+	if u.fate == ledger.WrongCodes {
 		for n := range verification.MaxDeliveredTries {
 			enter(fmt.Sprintf("%08d", (number+1+n)%100_000_000), false)
 		}
-		enter(digits, true)
-	case ledger.Proven:
+	}
+	if u.fate == ledger.WrongCodes || u.fate == ledger.Proven {
 		enter(digits, true)
 	}
 }
