@@ -99,7 +99,8 @@ samples: envtest-assets ## Run the commands of README.md, and replace the sample
 	$(CLOCK) samples go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
 
 .PHONY: reference
-reference: api-reference ## Generate the API reference, and the chart's README.md.
+reference: api-reference ## Generate the API reference, the chart's README.md, and the tables of docs/ that follow from the code.
+	$(PROGRESS) 'generating tables' go test -count=1 ./test/reference -update
 	$(PROGRESS) 'generating the README of the chart' $(TOOL) helm-docs --chart-search-root=charts --sort-values-order=file --log-level=error
 
 .PHONY: api-reference

@@ -145,7 +145,8 @@ pages() {
 	done < <(files '*.md' | xargs awk '
 		FNR == 1 { code = 0 }
 		/^ *```/ { code = !code }
-		!code && /^#+ / { name = tolower($0); sub(/^#+ /, "", name); gsub(/[^a-z0-9_ -]/, "", name); gsub(/ /, "-", name); print FILENAME "\t" name }')
+		!code && /^#+ / { name = tolower($0); sub(/^#+ /, "", name); gsub(/[^a-z0-9_ -]/, "", name); gsub(/ /, "-", name); print FILENAME "\t" name }
+		/<a id="/ { name = $0; sub(/.*<a id="/, "", name); sub(/".*/, "", name); print FILENAME "\t" name }')
 	while IFS=$'\t' read -r page link; do
 		((++seen[links]))
 		[[ -e ${link%%#*} && ($link != *.md#* || -n ${titles[$link]-}) ]] || { echo "$page: there is no $link"; ok=1; }
@@ -182,7 +183,7 @@ pages() {
 		<(files api charts cmd controllers internal ':!*_test.go' ':!*.md' | xargs grep -ohE '\w+' | sort -u))
 	while read -r name kind; do
 		((++seen[${kind:=rows}]))
-		[[ $kind == rows ]] && row='^\| ' || row=
+		[[ $kind == rows ]] && row='^\| (<a [^>]*></a>)?' || row=
 		grep -qE "$row\`$name\`" docs/errors.md || { echo "docs/errors.md has no $name of its $kind"; ok=1; }
 	done < <(sed -nE '/^ {12}code:$/,/^ {12}message:$/s/^ *- .*/& codes/; /verification\.update:/d; /x-extensible-enum: \[(shared_contact|SENT|CODE)/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
 		/x-extensible-enum:/,/^ *[a-z]+:/{s/.*x-extensible-enum: \[(.*)\]/\1/p; s/^ *- //p}' api/openapi.yaml | tr , '\n')

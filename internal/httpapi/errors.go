@@ -17,27 +17,50 @@ import (
 
 // The codes of the HTTP API, in addition to those of package verification.
 const (
-	codeInvalidJSON       verification.ErrorCode = "invalid_json"
-	codeInvalidType       verification.ErrorCode = "invalid_type"
-	codeMissingField      verification.ErrorCode = "missing_field"
-	codeMissingParameter  verification.ErrorCode = "missing_parameter"
-	codeInvalidParameter  verification.ErrorCode = "invalid_parameter"
-	codeIncompleteBody    verification.ErrorCode = "incomplete_body"
-	codeMissingKey        verification.ErrorCode = "missing_api_key"
-	codeMalformedKey      verification.ErrorCode = "malformed_authorization"
-	codeUnknownKey        verification.ErrorCode = "unknown_api_key"
-	codeExpiredKey        verification.ErrorCode = "expired_api_key"
+	// codeInvalidJSON (fix): the body is no JSON; the message has the byte.
+	codeInvalidJSON verification.ErrorCode = "invalid_json"
+	// codeInvalidType (fix): `field` has a value of another type.
+	codeInvalidType verification.ErrorCode = "invalid_type"
+	// codeMissingField (fix): `field` is required.
+	codeMissingField verification.ErrorCode = "missing_field"
+	// codeMissingParameter (fix): the query parameter in `field` is required.
+	codeMissingParameter verification.ErrorCode = "missing_parameter"
+	// codeInvalidParameter (fix): the query parameter in `field` has a wrong value, or there is none of that name.
+	codeInvalidParameter verification.ErrorCode = "invalid_parameter"
+	// codeIncompleteBody (retry): the body did not arrive as a whole.
+	codeIncompleteBody verification.ErrorCode = "incomplete_body"
+	// codeMissingKey (fix): the header is `Authorization: Bearer API_KEY`.
+	codeMissingKey verification.ErrorCode = "missing_api_key"
+	// codeMalformedKey (fix): the header has another form, or the key has a space or line break inside.
+	codeMalformedKey verification.ErrorCode = "malformed_authorization"
+	// codeUnknownKey (fix): the key is another project's, or was removed.
+	codeUnknownKey verification.ErrorCode = "unknown_api_key"
+	// codeExpiredKey (fix): the time in the key's `expiresAt` is over.
+	codeExpiredKey verification.ErrorCode = "expired_api_key"
+	// codeInsufficientScope (fix): the message names the scope that the key lacks.
 	codeInsufficientScope verification.ErrorCode = "insufficient_scope"
-	codeRouteNotFound     verification.ErrorCode = "not_found"
-	codeMethodNotAllowed  verification.ErrorCode = "method_not_allowed"
-	codeBodyTimeout       verification.ErrorCode = "body_timeout"
-	codeBodyTooLarge      verification.ErrorCode = "body_too_large"
-	codeMediaType         verification.ErrorCode = "unsupported_media_type"
-	codeContentEncoding   verification.ErrorCode = "unsupported_content_encoding"
-	codeInternal          verification.ErrorCode = "internal"
-	codeSuspended         verification.ErrorCode = "project_suspended"
-	codeKeysUnavailable   verification.ErrorCode = "keys_unavailable"
-	codeInvalidReturnURL  verification.ErrorCode = "invalid_return_url"
+	// codeRouteNotFound (fix): the base address, often with a slash too many, or the path.
+	codeRouteNotFound verification.ErrorCode = "not_found"
+	// codeMethodNotAllowed (fix): the HTTP method.
+	codeMethodNotAllowed verification.ErrorCode = "method_not_allowed"
+	// codeBodyTimeout (retry): the body did not arrive in time.
+	codeBodyTimeout verification.ErrorCode = "body_timeout"
+	// codeBodyTooLarge (fix): at most 8 KiB.
+	codeBodyTooLarge verification.ErrorCode = "body_too_large"
+	// codeMediaType (fix): JSON in UTF-8, with `Content-Type: application/json`.
+	codeMediaType verification.ErrorCode = "unsupported_media_type"
+	// codeContentEncoding (fix): not compressed.
+	codeContentEncoding verification.ErrorCode = "unsupported_content_encoding"
+	// codeInternal (retry): it is not known whether the call was carried out: init with the same `Idempotency-Key` never starts two
+	// verifications. If it lasts: fix.
+	codeInternal verification.ErrorCode = "internal"
+	// codeSuspended (fix): its owner suspended it.
+	codeSuspended verification.ErrorCode = "project_suspended"
+	// codeKeysUnavailable (retry): the key is unknown, and the Secret of one went within the last ten minutes or awaits a rollout; then
+	// 401.
+	codeKeysUnavailable verification.ErrorCode = "keys_unavailable"
+	// codeInvalidReturnURL (fix): one of `spec.page.returnURLs`.
+	codeInvalidReturnURL verification.ErrorCode = "invalid_return_url"
 	// codeClientGone is only logged and counted: the client has disconnected and cannot read it.
 	codeClientGone verification.ErrorCode = "client_gone"
 )

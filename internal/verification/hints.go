@@ -11,37 +11,52 @@ type HintKind string
 
 // The hints. None says anything about a number.
 const (
-	// HintNumberHidden means that the sender of the code hides the number, and the project accepts no other proof of it.
+	// HintNumberHidden means that the sender of the code hides the number, and the project accepts no other proof of it. To do: offer
+	// Telegram. *WhatsApp does not show us your number. Please use Telegram.*
 	HintNumberHidden HintKind = "NUMBER_HIDDEN"
-	// HintOtherNumber means that the code came from another number.
+	// HintOtherNumber means that the code came from another number. To do: show the number that was typed, and a way to correct it. *The
+	// message came from another number. Please send it from the phone with this number.*
 	HintOtherNumber HintKind = "OTHER_NUMBER"
-	// HintTooLate means that the code came after the request's time.
+	// HintTooLate means that the code came after the request's time. To do: start anew. *The message came too late. Please start again.*
 	HintTooLate HintKind = "TOO_LATE"
-	// HintAwaitingContact means that the sender of the code is asked to share the contact.
+	// HintAwaitingContact means that the sender of the code is asked to share the contact. To do: *Please tap “Share my phone number” in
+	// the chat.*
 	HintAwaitingContact HintKind = "AWAITING_CONTACT"
 	// HintAwaitingConfirmation means that the claimed number is asked to confirm, or that it is proven and the client is to redeem one
-	// of the session codes.
+	// of the session codes. To do: *Please tap “Confirm” in the chat.* After half a minute offer another method, too. At level Session
+	// the form: *Please enter the six digits from the chat.* With `hiddenNumbers: Echo` *Confirm* comes first, under the same hint: show
+	// both.
 	HintAwaitingConfirmation HintKind = "AWAITING_CONFIRMATION"
-	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once
-	// at most.
+	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once at most. To
+	// do: *Please tap “Confirm” in the chat.*
 	HintTextChanged HintKind = "TEXT_CHANGED"
-	// HintTextRefused means that the code came in a text that never counts: an edited or forwarded one, or a caption.
+	// HintTextRefused means that the code came in a text that never counts: an edited or forwarded one, or a caption. To do: the link.
+	// *Please open the link again and send the message as it is.*
 	HintTextRefused HintKind = "TEXT_REFUSED"
-	// HintContactRefused means that the contact which the sender of the code shared was not their own.
+	// HintContactRefused means that the contact which the sender of the code shared was not their own. To do: *Please share your own
+	// number with the button in the chat.*
 	HintContactRefused HintKind = "CONTACT_REFUSED"
-	// HintNumberAnonymous means that it was their own, with a number that is not that of a telephone line.
+	// HintNumberAnonymous means that it was their own, with a number that is not that of a telephone line. To do: offer another method.
+	// *Your Telegram account has an anonymous number. Please use WhatsApp, or an account with a real number.*
 	HintNumberAnonymous HintKind = "NUMBER_ANONYMOUS"
-	// HintNoQuestion means that the messenger never delivers the question that the sender of the code is to answer.
+	// HintNoQuestion means that the messenger never delivers the question that the sender of the code is to answer. To do: offer another
+	// method, and the link, for users whose number WhatsApp shows to businesses. *Please use Telegram, or open the link again and send
+	// the message as it is.*
 	HintNoQuestion HintKind = "NO_QUESTION"
-	// HintDeclined means that the owner of the number answered "Not me", which ended the request.
+	// HintDeclined means that the owner of the number answered "Not me", which ended the request. To do: [nothing more](#not-me) than
+	// *This number cannot be verified right now. Please try again later.*
 	HintDeclined HintKind = "DECLINED"
-	// HintWrongCode means that too many wrong session codes were entered, which ended the request.
+	// HintWrongCode means that too many wrong session codes were entered, which ended the request. To do: start anew. *The digits were
+	// wrong too often. Please start again.*
 	HintWrongCode HintKind = "WRONG_CODE"
-	// HintCanceled means that the user gave up on the page, or the client canceled, which ended the request.
+	// HintCanceled means that the user gave up on the page, or the client canceled, which ended the request. To do: start anew. *This
+	// was canceled. Please start again.*
 	HintCanceled HintKind = "CANCELED"
-	// HintNumberWrong means that the user of the page went back because the number is not theirs. Anyone with the page can say so.
+	// HintNumberWrong means that the user of the page went back because the number is not theirs. Anyone with the page can say so. To
+	// do: the form for the number, beside what was shown. *Please correct your number.* Cancel the request when another number is sent.
 	HintNumberWrong HintKind = "NUMBER_WRONG"
-	// HintCodeNotSent means that no code could be sent, for a reason that does not depend on the number.
+	// HintCodeNotSent means that no code could be sent, for a reason that does not depend on the number. To do: the link of the same
+	// init. *We cannot send a code right now. Please send us a message instead.* If it lasts: [`CodesReady`](conditions.md#codesready).
 	HintCodeNotSent HintKind = "CODE_NOT_SENT"
 )
 

@@ -102,6 +102,7 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 	cmd.Flags().StringVar(&o.GraphURL, "whatsapp-url", "", "Meta's Graph API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.BotAPIURL, "telegram-url", "", "the Bot API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.SimulatorURL, "simulator-url", "", "where credentials that begin with sim_ go with --ask-platforms")
+	o.Docs.AddTo(cmd)
 	return plugin.DeclareRights(cmd,
 		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
 		plugin.Right{Verbs: "list", Resource: plugin.ResourceProjects, For: "without NAME"},
@@ -238,7 +239,7 @@ func writeText(w io.Writer, r *Report) {
 		fmt.Fprintf(w, "%s: %d findings\n", subject, len(r.Findings))
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "\n%s: %s\n  evidence: %s\n  remedy:   %s\n", f.Check, f.Problem, f.Evidence, f.Remedy)
+		fmt.Fprintf(w, "\n%s: %s\n  evidence: %s\n  remedy:   %s\n  see:      %s\n", f.Check, f.Problem, f.Evidence, f.Remedy, f.See)
 	}
 	if len(r.NotChecked) > 0 {
 		fmt.Fprintf(w, "\nNot checked:\n")

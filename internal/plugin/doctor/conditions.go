@@ -30,7 +30,7 @@ func findBadReasons(f *Facts, conditionType string, status metav1.ConditionStatu
 	if source != "" {
 		text += " (" + source + ")"
 	}
-	return see(text)
+	return []evidence{{text: text, reason: c.Reason}}
 }
 
 // findReasons returns the condition as evidence if it is False for one of the reasons.

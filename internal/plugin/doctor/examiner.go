@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // Options are how much is examined.
@@ -28,6 +30,8 @@ type Options struct {
 	AllNamespaces bool
 	// AskPlatforms has the messengers' platforms asked with the credentials in the Secrets.
 	AskPlatforms bool
+	// Docs is where findings lead.
+	Docs plugin.Docs
 	// Timeout bounds each of the reads, which run at the same time.
 	Timeout time.Duration
 	// OperatorNamespace is where the operator is looked for if its Deployment may not be listed in all namespaces.
@@ -139,7 +143,7 @@ func (e *Examiner) GatherInstallation(ctx context.Context, namespace string) *Fa
 }
 
 func (e *Examiner) gather(ctx context.Context, project *verifyv1.VerificationProject, gatherers ...func(context.Context, *Facts)) *Facts {
-	f := &Facts{Project: project, Now: e.options.Now(), Settle: e.options.Settle}
+	f := &Facts{Project: project, Now: e.options.Now(), Settle: e.options.Settle, Docs: e.options.Docs}
 	var group sync.WaitGroup
 	for _, gather := range gatherers {
 		group.Go(func() {

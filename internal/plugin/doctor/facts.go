@@ -10,6 +10,8 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
+
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // Facts are what the checks judge. Checks read nothing else, so each can be tested by plain values.
@@ -18,6 +20,8 @@ type Facts struct {
 	Project *verifyv1.VerificationProject
 	// Now is the time of this machine.
 	Now time.Time
+	// Docs is where findings lead.
+	Docs plugin.Docs
 	// Settle is how long the operator may take to act on a change, and a pod to become ready.
 	Settle time.Duration
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
@@ -28,6 +27,8 @@ type Finding struct {
 	Problem  string `json:"problem"`
 	Evidence string `json:"evidence"`
 	Remedy   string `json:"remedy"`
+	// See is where the documentation has more.
+	See string `json:"see"`
 }
 
 // NotChecked is something that was not read, and why.
@@ -45,8 +46,8 @@ type check struct {
 	find func(*Facts) []evidence
 }
 
-// evidence is where something is seen. remedy replaces the check's where it is known better.
-type evidence struct{ text, remedy string }
+// evidence is where something is seen. remedy replaces the check's where it is known better; reason is that of a condition.
+type evidence struct{ text, remedy, reason string }
 
 // see returns a piece of evidence for each text.
 func see(texts ...string) []evidence {
@@ -64,7 +65,7 @@ func examine(f *Facts, checks []check) Report {
 	r := Report{Namespace: f.Project.Namespace, Name: f.Project.Name, Findings: []Finding{}, NotChecked: []NotChecked{}}
 	for _, c := range checks {
 		for _, e := range c.find(f) {
-			r.Findings = append(r.Findings, newFinding(f.Project, c, e))
+			r.Findings = append(r.Findings, newFinding(f, c, e))
 		}
 	}
 	for _, n := range listUnread(f) {
@@ -74,13 +75,18 @@ func examine(f *Facts, checks []check) Report {
 	return r
 }
 
-func newFinding(p *verifyv1.VerificationProject, c check, e evidence) Finding {
+func newFinding(f *Facts, c check, e evidence) Finding {
+	p := f.Project
 	remedy := e.remedy
 	if remedy == "" {
 		remedy = strings.NewReplacer("phoneproof-PROJECT", render.Name(p.Name),
 			"NAMESPACE", cmp.Or(p.Namespace, "NAMESPACE"), "PROJECT", p.Name).Replace(c.remedy)
 	}
-	return Finding{Check: c.name, Problem: c.problem, Evidence: printable(e.text), Remedy: printable(remedy)}
+	see := f.Docs.Link("doctor", c.name)
+	if e.reason != "" {
+		see = f.Docs.Link("conditions", e.reason)
+	}
+	return Finding{Check: c.name, Problem: c.problem, Evidence: printable(e.text), Remedy: printable(remedy), See: see}
 }
 
 // maxText is how many characters of a text are shown. The longest condition names ten Secrets.

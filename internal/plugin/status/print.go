@@ -144,10 +144,7 @@ func printProblems(out io.Writer, r *Report, paint plugin.Paint) {
 		if p.Fatal {
 			mark = paint.Bad("problem")
 		}
-		fmt.Fprintf(out, "%s %s (%s): %s\n", mark, p.Condition, p.Reason, plugin.Clean(p.Message))
-	}
-	if len(r.Problems) > 0 {
-		fmt.Fprintln(out, "All reasons: "+documentation)
+		fmt.Fprintf(out, "%s %s (%s): %s\n  see %s\n", mark, p.Condition, p.Reason, plugin.Clean(p.Message), p.See)
 	}
 	for _, what := range r.Unknown {
 		fmt.Fprintln(out, paint.Warn("not found out")+" "+plugin.Clean(what))

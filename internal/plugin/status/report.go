@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin"
 )
 
 // Reports are several projects.
@@ -80,9 +81,6 @@ type Condition struct {
 	Since   time.Time `json:"since"`
 }
 
-// documentation is where the conditions are described.
-const documentation = "https://github.com/phoneproof/phoneproof/blob/main/docs/conditions.md"
-
 // polarity says which status of a condition is good, and whether any other one keeps the project from being Ready.
 type polarity struct {
 	good  metav1.ConditionStatus
@@ -110,7 +108,7 @@ var polarities = map[string]polarity{
 }
 
 // describeProject returns what the object itself says.
-func describeProject(p *verifyv1.VerificationProject) Report {
+func describeProject(p *verifyv1.VerificationProject, docs plugin.Docs) Report {
 	r := Report{
 		Namespace: p.Namespace, Name: p.Name, CreatedAt: p.CreationTimestamp.UTC(), Suspended: p.Suspended(),
 		ObservedAt: p.Status.ObservedGeneration, Generation: p.Generation, Storage: string(p.Spec.Storage.Type), BaseURL: p.Spec.BaseURL,
@@ -135,13 +133,13 @@ func describeProject(p *verifyv1.VerificationProject) Report {
 	if ready := meta.FindStatusCondition(p.Status.Conditions, verifyv1.ConditionReady); ready != nil {
 		r.Ready, r.Reason, r.Message = string(ready.Status), ready.Reason, ready.Message
 	}
-	r.Problems = append(r.Problems, findProblems(p)...)
+	r.Problems = append(r.Problems, findProblems(p, docs)...)
 	return r
 }
 
 // findProblems returns the conditions that are not good, in the order of the object. Ready repeats another one, so it comes only if it is
 // the only one.
-func findProblems(p *verifyv1.VerificationProject) []Problem {
+func findProblems(p *verifyv1.VerificationProject, docs plugin.Docs) []Problem {
 	var found, ready []Problem
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
@@ -151,7 +149,7 @@ func findProblems(p *verifyv1.VerificationProject) []Problem {
 		}
 		problem := Problem{
 			Condition: c.Type, Reason: c.Reason, Message: c.Message, Fatal: known.fatal && c.Status != metav1.ConditionUnknown,
-			See: documentation,
+			See: docs.Link("conditions", c.Reason),
 		}
 		if c.Type == verifyv1.ConditionReady {
 			ready = append(ready, problem)
@@ -164,7 +162,7 @@ func findProblems(p *verifyv1.VerificationProject) []Problem {
 	}
 	if p.Status.ObservedGeneration < p.Generation {
 		found = append(found, Problem{
-			Condition: verifyv1.ConditionReady, Reason: "NotObserved", See: documentation,
+			Condition: verifyv1.ConditionReady, Reason: "NotObserved", See: docs.Link("conditions", verifyv1.ConditionReconciling),
 			Message: fmt.Sprintf("the operator acted on generation %d last, and the project is at %d: wait, or see whether the operator runs",
 				p.Status.ObservedGeneration, p.Generation),
 		})

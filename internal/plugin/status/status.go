@@ -22,6 +22,7 @@ type command struct {
 	env    *plugin.Env
 	output plugin.OutputFlags
 	all    bool
+	docs   plugin.Docs
 	now    func() time.Time
 }
 
@@ -56,6 +57,7 @@ Without a name show all projects of the namespace, a line each. What you may not
 		},
 	}
 	c.output.AddTo(cmd)
+	c.docs.AddTo(cmd)
 	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "show the projects of all namespaces")
 	return plugin.DeclareRights(cmd,
 		plugin.Right{Verbs: "get", Resource: plugin.ResourceProjects},
@@ -72,7 +74,7 @@ func (c *command) showOne(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
-	report := describeProject(opened.Project)
+	report := describeProject(opened.Project, c.docs)
 	gatherRest(ctx, c.env, opened, &report)
 	return c.output.Print(c.env.Streams.Out, report, func(out io.Writer) error {
 		return printReport(out, &report, c.now(), plugin.NewPaint(c.env.Streams.Out))
@@ -97,7 +99,7 @@ func (c *command) showAll(ctx context.Context) error {
 	})
 	reports := Reports{Items: make([]Report, 0, len(list.Items))}
 	for i := range list.Items {
-		reports.Items = append(reports.Items, describeProject(&list.Items[i]))
+		reports.Items = append(reports.Items, describeProject(&list.Items[i], c.docs))
 	}
 	return c.output.Print(c.env.Streams.Out, reports, func(out io.Writer) error {
 		return c.printList(out, &reports)

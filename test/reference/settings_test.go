@@ -1,0 +1,132 @@
+package reference
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/internal/operator"
+)
+
+// labels are those of a template in an alert's text.
+var labels = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
+
+// writeAlerts lists the alerts, whose anchors are the titles of their sections.
+func writeAlerts(t *testing.T, root string) []string {
+	t.Helper()
+	g := NewWithT(t)
+	read := func(file string) []byte {
+		content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof", file))
+		g.Expect(err).NotTo(HaveOccurred())
+		return content
+	}
+	rows := []string{"| alert | severity | fires when |", "|---|---|---|"}
+	add := func(name, severity, summary string) {
+		summary = labels.ReplaceAllStringFunc(summary, func(label string) string {
+			return strings.ToUpper(labels.FindStringSubmatch(label)[1])
+		})
+		rows = append(rows, "| ["+name+"](#"+strings.ToLower(name)+") | "+severity+" | "+summary+" |")
+	}
+	own := alertOfChart.FindSubmatch(read("templates/prometheusrule.yaml"))
+	g.Expect(own).NotTo(BeNil())
+	add(string(own[1]), string(own[2]), string(own[3]))
+	var alerts []struct {
+		Alert               string
+		Labels, Annotations map[string]string
+	}
+	g.Expect(yaml.Unmarshal(read("files/alerts.yaml"), &alerts)).To(Succeed())
+	for _, a := range alerts {
+		add(a.Alert, a.Labels["severity"], a.Annotations["summary"])
+	}
+	return rows
+}
+
+// alertOfChart is the alert that the template itself has.
+var alertOfChart = regexp.MustCompile(`alert: (\w+)[^#]*?severity: (\w+)[^#]*?summary: (.*)`)
+
+// others are fields whose parts Kubernetes documents, or that say themselves what is in them.
+var others = regexp.MustCompile(`([sS]ecretRef|logoRef|affinity|tolerations|topologySpreadConstraints|resources|parentRefs|ingressFrom|metricsFrom|texts\[\])[.\[]|\[\]$|^rateLimit\.\w+\.(requests|period)$`)
+
+// writeFields lists the fields of a VerificationProject, each by the first sentence of its description.
+func writeFields(t *testing.T, root string) []string {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/files/crds/phoneproof.dev_verificationprojects.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var crd apiextensionsv1.CustomResourceDefinition
+	g.Expect(yaml.Unmarshal(content, &crd)).To(Succeed())
+	rows := []string{"| field of `spec` | meaning |", "|---|---|"}
+	var walk func(path string, p apiextensionsv1.JSONSchemaProps)
+	walk = func(path string, p apiextensionsv1.JSONSchemaProps) {
+		// A part that is there with its defaults says nothing of its own.
+		if isPart := len(p.Properties) > 0 && strings.Contains(p.Description, " says "); path != "" && !isPart && !others.MatchString(path) {
+			rows = append(rows, row(path, path, describeField(path, p.Description)+writeDefault(p.Default)))
+		}
+		for _, name := range sortedKeys(p.Properties) {
+			walk(strings.TrimPrefix(path+"."+name, "."), p.Properties[name])
+		}
+		if p.Items != nil && p.Items.Schema != nil {
+			walk(path+"[]", *p.Items.Schema)
+		}
+	}
+	walk("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
+	return rows
+}
+
+func sortedKeys(m map[string]apiextensionsv1.JSONSchemaProps) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func writeDefault(value *apiextensionsv1.JSON) string {
+	if value == nil || string(value.Raw) == "{}" {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(value.Raw, &text) != nil {
+		text = string(value.Raw)
+	}
+	return " (`" + text + "`)"
+}
+
+// describeField returns the first sentence of a description, without the field's name before it.
+func describeField(path, description string) string {
+	description = strings.Join(strings.Fields(description), " ")
+	sentence, _, _ := strings.Cut(description, ". ")
+	sentence, _, _ = strings.Cut(sentence, "; ")
+	name := strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]")
+	for _, start := range []string{name + " is ", name + " are ", name + " names ", name + " says ", name + ", "} {
+		sentence = strings.TrimPrefix(sentence, start)
+	}
+	return strings.TrimSuffix(sentence, ".")
+}
+
+// writeFlags lists the flags of the operator.
+func writeFlags(t *testing.T, _ string) []string {
+	t.Helper()
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	new(operator.Options).AddFlags(flags)
+	rows := []string{"| flag of the operator | meaning |", "|---|---|"}
+	flags.VisitAll(func(f *pflag.Flag) {
+		value := strings.Trim(f.DefValue, "[]")
+		if value != "" {
+			value = " (`" + strings.ReplaceAll(value, ",", "`, `") + "`)"
+		}
+		usage, _, _ := strings.Cut(f.Usage, "; ")
+		rows = append(rows, row(f.Name, "--"+f.Name, usage+value))
+	})
+	return rows
+}
