@@ -1,8 +1,6 @@
 package main
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,48 +15,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/repository"
 )
 
-var updateDocs = flag.Bool("update", false, "write the table of rights into docs/kubectl-plugin.md")
-
 func newRoot() *cobra.Command {
 	root := newCommandIn(&plugin.Env{Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	root.InitDefaultCompletionCmd() // cobra adds it when a command runs
 	return root
-}
-
-// rightsTable returns the table of what each command declares.
-func rightsTable() string {
-	var table strings.Builder
-	table.WriteString("\n| command | rights |\n|---|---|\n")
-	for _, cmd := range runnable(newRoot()) {
-		declared := plugin.RightsOf(cmd)
-		if declared == nil {
-			continue
-		}
-		lines := make([]string, 0, len(declared))
-		for _, right := range declared {
-			lines = append(lines, right.String())
-		}
-		fmt.Fprintf(&table, "| `%s` | %s |\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl phoneproof "), strings.Join(lines, "<br>"))
-	}
-	return table.String() + "\n"
-}
-
-func TestDocs_rights(t *testing.T) {
-	g := NewWithT(t)
-	root, err := repository.Root()
-	g.Expect(err).NotTo(HaveOccurred())
-	file := filepath.Join(root, "docs", "kubectl-plugin.md")
-	content, err := os.ReadFile(file)
-	g.Expect(err).NotTo(HaveOccurred())
-	before, rest, found := strings.Cut(string(content), "<!-- rights -->\n")
-	g.Expect(found).To(BeTrue())
-	table, after, found := strings.Cut(rest, "<!-- end -->")
-	g.Expect(found).To(BeTrue())
-	if *updateDocs {
-		g.Expect(os.WriteFile(file, []byte(before+"<!-- rights -->\n"+rightsTable()+"<!-- end -->"+after), 0o600)).To(Succeed())
-		return
-	}
-	g.Expect(table).To(Equal(rightsTable()), "run go test ./cmd/kubectl-phoneproof -run TestDocs_rights -update")
 }
 
 // command is a command of the plugin as pages name it.

@@ -23,8 +23,8 @@ type Right struct {
 	For string `json:"for,omitempty"`
 }
 
-// DeclareRights sets which rights on the Kubernetes API a command needs, and shows them at the end of its help. A test compares
-// docs/kubectl-plugin.md with them, and another runs each command as a user who has exactly these.
+// DeclareRights sets which rights on the Kubernetes API a command needs, and shows them at the end of its help. A test runs
+// each command as a user who has exactly these.
 func DeclareRights(cmd *cobra.Command, rights ...Right) *cobra.Command {
 	encoded, err := json.Marshal(rights)
 	if err != nil {
