@@ -94,6 +94,10 @@ manifests: ## Generate the CRDs and the roles in the chart, to which config/ ref
 .PHONY: docs
 docs: reference samples ## Generate what the pages take from the code and from a run.
 
+.PHONY: docs-site
+docs-site: ## Build docs/ as a website into bin/site/dist, and check links and pages (npm; ALL=1: each page in a browser).
+	@hack/site.sh
+
 .PHONY: samples
 samples: envtest-assets ## Run the commands of README.md, and replace the sample answers that have become wrong.
 	$(CLOCK) samples go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
