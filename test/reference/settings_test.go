@@ -2,6 +2,8 @@ package reference
 
 import (
 	"encoding/json"
+	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/internal/operator"
+	"github.com/phoneproof/phoneproof/test/repository"
 )
 
 // labels are those of a template in an alert's text.
@@ -112,6 +115,46 @@ func describeField(path, description string) string {
 		sentence = strings.TrimPrefix(sentence, start)
 	}
 	return strings.TrimSuffix(sentence, ".")
+}
+
+// TestDashboard_isDrawn compares docs/images/dashboard.svg with the dashboard of the chart: which panel is where.
+func TestDashboard_isDrawn(t *testing.T) {
+	g := NewWithT(t)
+	root, err := repository.Root()
+	g.Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/files/dashboard.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var dashboard struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			GridPos struct {
+				X int `json:"x"`
+				Y int `json:"y"`
+				W int `json:"w"`
+				H int `json:"h"`
+			} `json:"gridPos"`
+		} `json:"panels"`
+	}
+	g.Expect(json.Unmarshal(content, &dashboard)).To(Succeed())
+	g.Expect(dashboard.Panels).NotTo(BeEmpty())
+	var boxes strings.Builder
+	bottom := 0
+	for _, p := range dashboard.Panels {
+		at := p.GridPos
+		fmt.Fprintf(&boxes, `<rect x="%d" y="%d" width="%d" height="%d" rx="4"/><text x="%d" y="%d">%s</text>`+"\n",
+			at.X*34+4, at.Y*6+4, at.W*34-8, at.H*6-8, at.X*34+14, at.Y*6+at.H*3+4, html.EscapeString(p.Title))
+		bottom = max(bottom, at.Y+at.H)
+	}
+	picture := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 816 %d\" font-family=\"sans-serif\" font-size=\"13\">\n"+
+		"<style>rect { fill: #f6f6f7; stroke: #8e8e93 } text { fill: #1b1b1f }</style>\n%s</svg>\n", bottom*6, boxes.String())
+	file := filepath.Join(root, "docs/images/dashboard.svg")
+	if *update {
+		g.Expect(os.WriteFile(file, []byte(picture), 0o600)).To(Succeed())
+		return
+	}
+	drawn, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(drawn)).To(Equal(picture), "run make reference")
 }
 
 // writeFlags lists the flags of the operator.
