@@ -1,0 +1,109 @@
+package browser_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/browser"
+)
+
+// everyKind are pages that have between them every kind of element.
+var everyKind = []string{"/index", "/architecture", "/errors", "/page", "/webhooks"}
+
+// TestSite_isAccessible has axe-core judge pages of the website that hack/site.sh has built, and looks whether they fit on a narrow screen.
+func TestSite_isAccessible(t *testing.T) {
+	p, site, pages := openSite(t)
+	if !p.UseAxe("color-contrast") {
+		t.Skip("axe-core is not installed")
+	}
+	if os.Getenv("PHONEPROOF_TEST_SITE_ALL") == "" {
+		pages = everyKind
+	}
+	for _, page := range pages {
+		p.Open(site + page)
+		p.AwaitText("main h1", Not(BeEmpty()))
+		p.ExpectNarrow(page)
+		p.ExpectAccessible(page)
+		p.Expect(p.TakeProblems()).To(BeEmpty(), page)
+	}
+}
+
+// answers are where the site has the answers to questions, by words that are searched for.
+var answers = map[string]string{
+	"TemplateTTLTooLong":             "/conditions",
+	"bot silent":                     "/channels#when-it-does-not-work",
+	"users get no reply whatsapp":    "/channels#when-it-does-not-work",
+	"rotate webhook secret":          "/webhooks#rotating-the-secret",
+	"key leaked":                     "/runbook#a-key-leaked",
+	"move to postgresql":             "/postgresql#when-to-move",
+	"how many verifications second":  "/operations#sizing",
+	"Silent":                         "/runbook#silent",
+	"number hidden":                  "/channels#whatsapp-users-whose-number-is-hidden",
+	"OutOfSync":                      "/gitops#argo-cd",
+	"what does verified number mean": "/security#what-a-verified-number-means",
+}
+
+// TestSite_answersQuestions asks the search, which is a file of the site.
+func TestSite_answersQuestions(t *testing.T) {
+	p, site, _ := openSite(t)
+	p.Open(site + "/quickstart")
+	// The button does nothing until the page's script has run.
+	p.Await(`!!document.querySelector("#localsearch-input") || (document.querySelector(".DocSearch-Button").click(), false)`, BeTrue())
+	for words, answer := range answers {
+		p.Eval(fmt.Sprintf(`(() => {
+			const input = document.querySelector("#localsearch-input");
+			input.value = %q;
+			input.dispatchEvent(new Event("input"));
+		})()`, words))
+		p.Await(`[...document.querySelectorAll(".results a")].map((a) => a.pathname + a.hash).join(" ")`, ContainSubstring(answer), words)
+	}
+}
+
+// TestSite_needsNoScript reads a page and goes on to the next without JavaScript.
+func TestSite_needsNoScript(t *testing.T) {
+	p, site, _ := openSite(t)
+	p.DisableScript()
+	p.Open(site + "/index")
+	p.Press(`.vp-doc a[href="/runbook"]`)
+	p.AwaitLocation(HaveSuffix("/runbook"))
+	p.AwaitText("main h1", ContainSubstring("Runbook"))
+}
+
+// openSite serves the site, and returns a page to look at it with, its address, and the paths of its pages.
+func openSite(t *testing.T) (p *browser.Page, site string, pages []string) {
+	t.Helper()
+	dir := os.Getenv("PHONEPROOF_TEST_SITE")
+	if dir == "" {
+		t.Skip("make docs-site runs this")
+	}
+	g := NewWithT(t)
+	g.Expect(filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if path, isPage := strings.CutSuffix(strings.TrimPrefix(name, dir), ".html"); isPage && path != "/404" {
+			pages = append(pages, path)
+		}
+		return err
+	})).To(Succeed())
+	g.Expect(len(pages)).To(BeNumerically(">", 40))
+	files := http.FileServer(http.Dir(dir))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if filepath.Ext(r.URL.Path) == "" && !strings.HasSuffix(r.URL.Path, "/") {
+			r.URL.Path += ".html"
+		}
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b, err := browser.Start()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(b.Stop)
+	return b.NewPage(t), server.URL, pages
+}
