@@ -51,7 +51,8 @@ type APIKey struct {
 
 	// scopes is what this key may do: Init (start, confirm and cancel
 	// verifications), Status (ask for one by its id), Read (list all, with their
-	// phone numbers) and Redeliver (send an event once more).
+	// phone numbers), Redeliver (send an event once more) and Deliver (have codes
+	// sent to numbers, which costs money).
 	// Default: Init and Status.
 	// +optional
 	// +listType=set

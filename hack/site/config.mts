@@ -21,9 +21,10 @@ const slugify = (title: string) => title.toLowerCase().replace(/[^\p{L}\p{N}_ -]
 
 // The address of what a page links to: a page, a picture, or a file in the repository.
 function resolveLink(from: string, link: string) {
-  if (/^([a-z]+:|#|\/)/.test(link)) return link
-  const [target, anchor] = link.split('#')
-  const file = path.posix.join(path.posix.dirname(from), decodeURI(target))
+  const isOurs = link.startsWith(repository + '/blob/main/')
+  if (!isOurs && /^([a-z]+:|#|\/)/.test(link)) return link
+  const [target, anchor] = link.replace(repository + '/blob/main/', '').split('#')
+  const file = path.posix.join(isOurs ? '' : path.posix.dirname(from), decodeURI(target))
   if (file.endsWith('.md') && existsSync(path.join(pages, file)))
     return '/' + placePage(file).replace(/(index)?\.md$/, '') + (anchor ? '#' + anchor : '')
   if (file.startsWith('docs/images/')) return file.replace('docs', '')
@@ -48,6 +49,14 @@ function drawPicture(source: string) {
   const escapeText = (text: string) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;')
   return `<figure class="picture" tabindex="0" role="img" aria-label="${escapeText(title)}" v-html="${escapeText(JSON.stringify(svg))}"></figure>\n`
 }
+
+// A table with three columns or more, and long rows, needs the width that the list of titles would take.
+const hasWideTable = (file: string) => /^\|(?=.{240})([^|\n]*\|){3,}$/m.test(readFileSync(file, 'utf8'))
+
+// The search answers whole sentences, so words that each has are left out. It runs in the browser, too: no name from outside.
+const processTerm = (term: string) =>
+  /^(a|all|an|and|are|as|at|be|by|can|do|does|for|from|get|has|have|how|i|if|in|is|it|its|my|no|not|of|on|one|or|our|so|that|the|this|to|we|what|when|where|which|who|why|will|with|you|your)$/i.test(term)
+    ? null : term.toLowerCase()
 
 // What each page has and where it leads, by its address; anchors too, which VitePress does not check.
 const anchors = new Map<string, Set<string>>()
@@ -81,6 +90,7 @@ export default defineConfig({
     const dead = findDeadLinks(outDir)
     if (dead.length > 0 || links.length < 1000) throw new Error(`dead of ${links.length} links: ${dead.map((link) => link.join(' -> ')).join(', ')}`)
   },
+  transformPageData: ({ filePath }) => (hasWideTable(path.join(pages, filePath)) ? { frontmatter: { aside: false } } : {}),
   head: [['link', { rel: 'icon', href: base + 'icon.svg' }]],
   markdown: {
     anchor: { slugify },
@@ -98,17 +108,35 @@ export default defineConfig({
         for (const [i, token] of tokens.entries())
           if (token.type === 'th_open' && tokens[i + 1].content === '') token.tag = tokens[i + 2].tag = 'td'
       })
+      // On a narrow screen a row is a list of its cells, each below the title of its column.
+      md.core.ruler.push('cell_titles', ({ tokens }) => {
+        let titles: string[] = [], column = 0
+        for (const [i, token] of tokens.entries()) {
+          if (token.type === 'table_open') titles = []
+          if (token.type === 'tr_open') column = 0
+          if (token.type === 'th_open') titles.push(tokens[i + 1].content.replace(/[`*]/g, ''))
+          if (token.type === 'td_open' && column++ > 0) token.attrSet('data-title', titles[column - 1])
+        }
+      })
+      const code = md.renderer.rules.code_inline!
+      md.renderer.rules.code_inline = (...all) => code(...all).replace(/([_.,{=/\]-]|[a-z](?=[A-Z]))(?=[^<>]+<\/code>)/g, '$1<wbr>')
       const fence = md.renderer.rules.fence!
       md.renderer.rules.fence = (tokens, i, ...rest) =>
         tokens[i].info === 'mermaid' ? drawPicture(tokens[i].content) : fence(tokens, i, ...rest)
       md.renderer.rules.code_block = (tokens, i, ...rest) => fence(tokens.with(i, Object.assign(tokens[i], { info: 'sh' })), i, ...rest)
-      md.renderer.rules.table_open = () => '<table tabindex="0">\n'
     },
   },
   themeConfig: {
     logo: '/icon.svg',
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: {
+        // What was and why is no answer.
+        _render: (source, env, md) => (/^(CHANGELOG|CODE_OF|CONTRIB|docs\/adr)/.test(env.relativePath) ? '' : md.render(source, env)),
+        miniSearch: { options: { processTerm }, searchOptions: { boost: { title: 4, titles: 2, text: 1 } } },
+      },
+    },
     sidebar,
     nav: [
       ...sidebar.map(({ text }) => ({ text, link: '/#' + slugify(text) })),

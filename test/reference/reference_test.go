@@ -112,34 +112,45 @@ func readText(e ast.Expr, known map[string]string) (string, bool) {
 
 var goesWith = regexp.MustCompile(`(\w+)=(True|False|Unknown)`)
 
-// writeConditions lists the conditions and, by the comments of the reasons, what each goes with.
+// writeConditions lists the conditions, each with the reasons that go with it by their comments, and then the reasons.
 func writeConditions(t *testing.T, root string) []string {
 	t.Helper()
 	g := NewWithT(t)
 	file := filepath.Join(root, "api/v1alpha1/conditions.go")
-	rows := []string{"| condition, reason | of | meaning | what to do |", "|---|---|---|---|"}
+	all := readConstants(t, file, "Condition")
 	types := map[string]bool{}
-	for _, c := range readConstants(t, file, "Condition") {
+	for _, c := range all {
 		types[c.value] = true
-		rows = append(rows, row(strings.ToLower(c.value), c.value, "", strings.TrimPrefix(c.comment, c.name+" is "), ""))
 	}
+	var reasons []string
+	links := map[string][]string{}
 	for _, r := range readConstants(t, file, "Reason") {
 		with, meaning, found := strings.Cut(strings.TrimPrefix(r.comment, r.name+" goes with "), ": ")
 		g.Expect(found).To(BeTrue(), r.comment)
-		var of []string
-		for _, m := range goesWith.FindAllStringSubmatch(with, -1) {
-			g.Expect(types).To(HaveKey(m[1]), r.comment)
-			of = append(of, "`"+m[1]+"` "+m[2])
-		}
-		g.Expect(of).NotTo(BeEmpty(), r.comment)
-		meaning, remedy, _ := strings.Cut(meaning, " To fix it, ")
 		anchor := strings.ToLower(r.value)
 		if types[r.value] {
 			anchor = "reason-" + anchor
 		}
-		rows = append(rows, row(anchor, r.value, strings.Join(of, ", "), strings.TrimSuffix(meaning, "."), strings.TrimSuffix(remedy, ".")))
+		of := goesWith.FindAllStringSubmatch(with, -1)
+		g.Expect(of).NotTo(BeEmpty(), r.comment)
+		for _, m := range of {
+			g.Expect(types).To(HaveKey(m[1]), r.comment)
+			links[m[1]+m[2]] = append(links[m[1]+m[2]], "[`"+r.value+"`](#"+anchor+")")
+		}
+		meaning, remedy, _ := strings.Cut(meaning, " To fix it, ")
+		reasons = append(reasons, row(anchor, r.value, strings.TrimSuffix(meaning, "."), strings.TrimSuffix(remedy, ".")))
 	}
-	return rows
+	rows := []string{"| condition, reason | meaning | what to do, or the reasons |", "|---|---|---|"}
+	for _, c := range all {
+		var by []string
+		for _, status := range []string{"False", "Unknown", "True"} {
+			if found := links[c.value+status]; found != nil {
+				by = append(by, status+": "+strings.Join(found, ", "))
+			}
+		}
+		rows = append(rows, row(strings.ToLower(c.value), c.value, strings.TrimSuffix(strings.TrimPrefix(c.comment, c.name+" is "), "."), strings.Join(by, ". ")))
+	}
+	return append(rows, reasons...)
 }
 
 var (
@@ -208,6 +219,8 @@ func metricParts(n ast.Node, known map[string]string) (name, help string, labels
 					name = value
 				case "Help":
 					help = value
+				case "ConstLabels":
+					labels = append(labels, readKeys(pair.Value)...)
 				}
 			}
 		}
@@ -216,9 +229,9 @@ func metricParts(n ast.Node, known map[string]string) (name, help string, labels
 			break
 		}
 		if all := texts(n.Args); len(all) >= 2 {
-			name, help, labels = all[0], all[1], all[2:]
+			name, help, labels = all[0], all[1], append(readFixed(n.Fun), all[2:]...)
 		} else {
-			name, help, _ = metricParts(n.Args[0], known)
+			name, help, labels = metricParts(n.Args[0], known)
 		}
 		for _, argument := range n.Args[1:] {
 			if list, ok := argument.(*ast.CompositeLit); ok {
@@ -227,6 +240,38 @@ func metricParts(n ast.Node, known map[string]string) (name, help string, labels
 		}
 	}
 	return name, help, labels
+}
+
+// readKeys returns the keys of a map.
+func readKeys(e ast.Expr) (keys []string) {
+	if m, ok := e.(*ast.CompositeLit); ok {
+		for _, element := range m.Elts {
+			key, _ := readText(element.(*ast.KeyValueExpr).Key, nil)
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// readFixed returns the labels that a function of the same file gives to each metric.
+func readFixed(fun ast.Expr) (labels []string) {
+	name, ok := fun.(*ast.Ident)
+	if !ok || name.Obj == nil {
+		return nil
+	}
+	ast.Inspect(name.Obj.Decl.(ast.Node), func(n ast.Node) bool {
+		if pair, ok := n.(*ast.KeyValueExpr); ok && fmt.Sprint(pair.Key) == "ConstLabels" {
+			labels = append(labels, readKeys(pair.Value)...)
+		}
+		return true
+	})
+	return labels
+}
+
+// valuesOf are the constants whose values a label has.
+var valuesOf = map[string][2]string{
+	"phoneproof_messages_total":          {"internal/messenger/outcome.go", "Outcome"},
+	"phoneproof_callback_requests_total": {"internal/messenger/metrics.go", "Request"},
 }
 
 // writeMetrics lists the metrics by their definitions.
@@ -269,6 +314,13 @@ func writeMetrics(t *testing.T, root string) []string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if from, ok := valuesOf[name]; ok {
+			var values []string
+			for _, c := range readConstants(t, filepath.Join(root, from[0]), from[1]) {
+				values = append(values, c.value)
+			}
+			found[name] = strings.TrimSuffix(found[name], " |") + ": " + strings.Join(values, ", ") + " |"
+		}
 		rows = append(rows, found[name])
 	}
 	return rows

@@ -71,8 +71,8 @@ func writeFields(t *testing.T, root string) []string {
 	var walk func(path string, p apiextensionsv1.JSONSchemaProps)
 	walk = func(path string, p apiextensionsv1.JSONSchemaProps) {
 		// A part that is there with its defaults says nothing of its own.
-		if isPart := len(p.Properties) > 0 && strings.Contains(p.Description, " says "); path != "" && !isPart && !others.MatchString(path) {
-			rows = append(rows, row(path, path, describeField(path, p.Description)+writeDefault(p.Default)))
+		if isPart := len(p.Properties) > 0 && strings.HasPrefix(p.Description, path[strings.LastIndex(path, ".")+1:]+" says "); path != "" && !isPart && !others.MatchString(path) {
+			rows = append(rows, row(path, path, describeField(path, p.Description)+writeDefault(p)))
 		}
 		for _, name := range sortedKeys(p.Properties) {
 			walk(strings.TrimPrefix(path+"."+name, "."), p.Properties[name])
@@ -94,27 +94,70 @@ func sortedKeys(m map[string]apiextensionsv1.JSONSchemaProps) []string {
 	return keys
 }
 
-func writeDefault(value *apiextensionsv1.JSON) string {
-	if value == nil || string(value.Raw) == "{}" {
-		return ""
+// writeDefault returns the default of a field: that of the schema, or where it depends on others that of the description.
+func writeDefault(p apiextensionsv1.JSONSchemaProps) string {
+	if p.Default == nil {
+		_, text, _ := strings.Cut(strings.Join(strings.Fields(p.Description), " "), "Default: ")
+		text, isDerived := strings.CutPrefix(text, "unset, which means ")
+		if !isDerived && len(p.Enum) == 0 && p.Items == nil || strings.HasPrefix(text, "unset") || text == "" || len(text) > 200 {
+			return ""
+		}
+		return " (" + cutSentence(text) + ")"
 	}
 	var text string
-	if json.Unmarshal(value.Raw, &text) != nil {
-		text = string(value.Raw)
+	if string(p.Default.Raw) == "{}" {
+		return ""
+	}
+	if json.Unmarshal(p.Default.Raw, &text) != nil {
+		text = string(p.Default.Raw)
 	}
 	return " (`" + text + "`)"
 }
 
+// beginning is the field's name before what its description says of it.
+var beginning = regexp.MustCompile(`^(\w+)( is | are | names | says |, | (lists|bounds|allows|makes|offers|receives|lets|tells|asks) )`)
+
 // describeField returns the first sentence of a description, without the field's name before it.
 func describeField(path, description string) string {
-	description = strings.Join(strings.Fields(description), " ")
-	sentence, _, _ := strings.Cut(description, ". ")
-	sentence, _, _ = strings.Cut(sentence, "; ")
+	sentence := cutSentence(strings.Join(strings.Fields(description), " "))
 	name := strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]")
-	for _, start := range []string{name + " is ", name + " are ", name + " names ", name + " says ", name + ", "} {
-		sentence = strings.TrimPrefix(sentence, start)
+	if m := beginning.FindStringSubmatch(sentence); m != nil && m[1] == name {
+		sentence = m[3] + sentence[len(m[0])-min(len(m[3]), 1):]
 	}
-	return strings.TrimSuffix(sentence, ".")
+	return sentence
+}
+
+// cutSentence returns the first sentence of a text, or its part before a semicolon. What is in brackets or quotes ends neither.
+func cutSentence(text string) string {
+	depth, quoted := 0, false
+	for i, c := range text {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case (c == '.' || c == ';') && strings.HasPrefix(text[i+1:], " ") && depth == 0 && !quoted:
+			return text[:i]
+		}
+	}
+	return strings.TrimSuffix(text, ".")
+}
+
+// TestSentences_endProperly has the texts that were cut in the middle.
+func TestSentences_endProperly(t *testing.T) {
+	g := NewWithT(t)
+	for text, sentence := range map[string]string{
+		`the name in replies: "... for NAME". At most 64.`:            `the name in replies: "... for NAME"`,
+		"Kubernetes (objects; about 5 a second) or other. Not moved.": "Kubernetes (objects; about 5 a second) or other",
+		"hostnames; a name may begin with *. At most 16.":             "hostnames",
+	} {
+		g.Expect(cutSentence(text)).To(Equal(sentence))
+	}
+	g.Expect(describeField("rateLimit.perKey", "perKey bounds the requests. More.")).To(Equal("bounds the requests"))
+	g.Expect(describeField("a.host", "host that answers")).To(Equal("host that answers"))
+	g.Expect(describeField("a.level", "level is one of two.")).To(Equal("one of two"))
 }
 
 // TestDashboard_isDrawn compares docs/images/dashboard.svg with the dashboard of the chart: which panel is where.

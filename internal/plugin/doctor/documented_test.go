@@ -37,27 +37,33 @@ type documentedReason struct {
 }
 
 var (
-	word      = regexp.MustCompile("`([A-Za-z]+)`")
-	statusOf  = regexp.MustCompile("((?:`[A-Za-z]+`,? )+)(True|False|Unknown)")
-	reasonRow = regexp.MustCompile("^\\| <a id=\"[a-z-]+\"></a>`([A-Za-z]+)` \\| (`[^|]*?) \\|")
+	conditionRow = regexp.MustCompile("^\\| <a id=\"[a-z]+\"></a>`([A-Za-z]+)` \\| .* \\| ((?:True|False|Unknown): .*) \\|$")
+	statusOf     = regexp.MustCompile("(True|False|Unknown): ([^.]*)")
+	word         = regexp.MustCompile("`([A-Za-z]+)`")
 )
 
 // documentedReasons reads the reasons of docs/conditions.md, but for those that all is well with.
 func documentedReasons(t *testing.T) []documentedReason {
 	t.Helper()
 	g := NewWithT(t)
-	var all []documentedReason
+	conditions := map[string]map[string]metav1.ConditionStatus{}
 	for line := range strings.SplitSeq(readDocs(t, "conditions.md"), "\n") {
-		reason := documentedReason{as: map[string]metav1.ConditionStatus{}}
-		if m := reasonRow.FindStringSubmatch(line); m != nil {
-			reason.name = m[1]
-			for _, part := range statusOf.FindAllStringSubmatch(m[2], -1) {
-				for _, conditionType := range word.FindAllStringSubmatch(part[1], -1) {
-					reason.as[conditionType[1]] = metav1.ConditionStatus(part[2])
+		m := conditionRow.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, part := range statusOf.FindAllStringSubmatch(m[2], -1) {
+			for _, reason := range word.FindAllStringSubmatch(part[2], -1) {
+				if conditions[reason[1]] == nil {
+					conditions[reason[1]] = map[string]metav1.ConditionStatus{}
 				}
+				conditions[reason[1]][m[1]] = metav1.ConditionStatus(part[1])
 			}
 		}
-		if reason.name != "" && !isGood(reason) && !isOfRequests(reason) {
+	}
+	var all []documentedReason
+	for name, as := range conditions {
+		if reason := (documentedReason{name, as}); !isGood(reason) && !isOfRequests(reason) {
 			all = append(all, reason)
 		}
 	}
