@@ -134,7 +134,7 @@ export default defineConfig({
       options: {
         // What was and why is no answer.
         _render: (source, env, md) => (/^(CHANGELOG|CODE_OF|CONTRIB|docs\/adr)/.test(env.relativePath) ? '' : md.render(source, env)),
-        miniSearch: { options: { processTerm }, searchOptions: { boost: { title: 4, titles: 2, text: 1 } } },
+        miniSearch: { options: { processTerm } },
       },
     },
     sidebar,
