@@ -139,6 +139,20 @@ func (a *Admissions) Remove(c Counted, admitted time.Time) {
 	a.codeNumbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 }
 
+// Withdraw uncounts an earlier admission of the same creation, and returns when it was; false if there is none, as for each of a test key.
+func (a *Admissions) Withdraw(c Counted) (admitted time.Time, found bool) {
+	if c.Test {
+		return time.Time{}, false
+	}
+	if admitted, found = a.numbers.findAdmission(phone.Canonical(c.Phone), c.ID); !found {
+		admitted, found = a.codeNumbers.findAdmission(phone.Canonical(c.Phone), c.ID)
+	}
+	if found {
+		a.Remove(c, admitted)
+	}
+	return admitted, found
+}
+
 // groupOf returns the group that a creation counts in by its prefix; zero if no rate limits by prefixes.
 func (a *Admissions) groupOf(c Counted) PrefixGroup {
 	if a.digits == 0 {

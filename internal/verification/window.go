@@ -93,6 +93,20 @@ func (w *windows[K]) remove(key K, id string, admitted time.Time) {
 	}
 }
 
+// findAdmission returns when an admission of a key was counted; false if none with that id is.
+func (w *windows[K]) findAdmission(key K, id string) (time.Time, bool) {
+	element := w.byKey[key]
+	if element == nil {
+		return time.Time{}, false
+	}
+	admissions := windowOf[K](element).admissions
+	i := slices.IndexFunc(admissions, func(a admission) bool { return a.id == id })
+	if i < 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(admissions[i].at), true
+}
+
 // dropIdle drops the windows whose admissions are all kept long enough. Each was added once, so the amortised cost is O(1).
 func (w *windows[K]) dropIdle(now time.Time) {
 	for element := w.idle.Front(); element != nil; element = w.idle.Front() {

@@ -112,6 +112,17 @@ type admission struct {
 func (l *creationLimits) admitOrEvict(a admission, now time.Time) (verification.Quota, *entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A first try whose outcome is unknown does not refuse its own repetition.
+	earlier, repeated := l.admitted.Withdraw(a.Counted)
+	quota, old, err := l.admitOnce(a, now)
+	if repeated && (err != nil || old != nil) {
+		l.admitted.Add(a.Counted, earlier, now)
+	}
+	return quota, old, err
+}
+
+// admitOnce is admitOrEvict for a creation that is not counted yet. The caller holds the lock.
+func (l *creationLimits) admitOnce(a admission, now time.Time) (verification.Quota, *entry, error) {
 	if err := l.admitted.Refuse(a.Counted, a.limits, now); err != nil {
 		return verification.Quota{}, nil, err
 	}

@@ -46,6 +46,34 @@ func TestLedger_bringsNothingBack(t *testing.T) {
 	g.Expect(l.stored).To(BeEmpty())
 }
 
+// TestLedger_countsARepetitionOnce repeats the creation of a code whose first try may have been carried out.
+func TestLedger_countsARepetitionOnce(t *testing.T) {
+	g := NewWithT(t)
+	l := newCreationLimits()
+	limits := verification.Limits{
+		PerPhoneNumber: verification.Rate{Requests: 1, Period: time.Minute},
+		Codes:          verification.CodeLimits{PerDay: verification.Rate{Requests: 9, Period: 24 * time.Hour}},
+	}
+	admit := func(id string, at time.Time) error {
+		_, _, err := l.admitOrEvict(admission{
+			Counted:   verification.Counted{ID: id, KeyName: "backend", Phone: fromE164(t, "+15550100199"), Deliver: verification.DeliverCode},
+			limits:    limits,
+			takesRoom: true,
+		}, at)
+		return err
+	}
+	g.Expect(admit("vr1", noon)).To(Succeed())
+	l.endReservation("vr1")
+	g.Expect(admit("vr1", noon.Add(time.Second))).To(Succeed())
+	l.endReservation("vr1")
+	g.Expect(admit("vr2", noon.Add(2*time.Second))).NotTo(Succeed(), "another one to that number")
+	limits.PerKey = verification.Rate{Requests: 1, Period: time.Hour}
+	l.admitted.Add(verification.Counted{ID: "vr3", KeyName: "backend", Phone: fromE164(t, "+15550100198")}, noon, noon)
+	g.Expect(admit("vr1", noon.Add(3*time.Second))).NotTo(Succeed(), "the key's rate is used up by now")
+	limits.PerKey = verification.Rate{}
+	g.Expect(admit("vr2", noon.Add(4*time.Second))).NotTo(Succeed(), "a refused repetition still counts")
+}
+
 func TestRecent_goesByNothingOld(t *testing.T) {
 	g := NewWithT(t)
 	var r ownWrites
