@@ -59,8 +59,9 @@ func TestSite_showsTables(t *testing.T) {
 // answers are where the site has the answers to questions, by words that are searched for.
 var answers = map[string]string{
 	"TemplateTTLTooLong":             "/conditions",
-	"bot silent":                     "/channels#when-it-does-not-work",
-	"users get no reply whatsapp":    "/channels#when-it-does-not-work",
+	"bot silent":                     "/channels#when-the-bot-does-not-answer",
+	"my bot does not answer":         "/channels#when-the-bot-does-not-answer",
+	"users get no reply whatsapp":    "/channels#when-the-bot-does-not-answer",
 	"rotate webhook secret":          "/webhooks#rotating-the-secret",
 	"key leaked":                     "/runbook#a-key-leaked",
 	"move to postgresql":             "/postgresql#when-to-move",
