@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,10 @@ func call[P, R any](p *Page, command cdp.Command[P, R], params P) R {
 	return result
 }
 
+// errNetworkChanged is what Chromium says of requests that it ended because the machine got or lost an interface, as it does with each pod
+// that starts beside. Phones do that too, so pages must ask again, and what they then show is tested.
+const errNetworkChanged = "net::ERR_NETWORK_CHANGED"
+
 // keepProblem keeps what the page complains about.
 func (p *Page) keepProblem(event any) {
 	p.mu.Lock()
@@ -89,6 +94,9 @@ func (p *Page) keepProblem(event any) {
 		}
 		p.problems = append(p.problems, text)
 	case *log.EventEntryAdded:
+		if strings.Contains(e.Entry.Text, errNetworkChanged) {
+			return
+		}
 		p.problems = append(p.problems, fmt.Sprintf("%s: %s (%s)", e.Entry.Level, e.Entry.Text, e.Entry.URL))
 	}
 }
