@@ -20,7 +20,7 @@ const (
 	CodeInvalidMethod ErrorCode = "invalid_method"
 	// CodeMethodNotConfigured (fix): call it again with the method that the message names.
 	CodeMethodNotConfigured ErrorCode = "method_not_configured"
-	// CodeInvalidSubject (fix): [what it takes](clients.md#your-own-data).
+	// CodeInvalidSubject (fix): [what it takes](api.md#init-start-a-verification).
 	CodeInvalidSubject ErrorCode = "invalid_subject"
 	// CodeInvalidReference (fix): [what it takes](clients.md#your-own-data).
 	CodeInvalidReference ErrorCode = "invalid_reference"
@@ -51,7 +51,7 @@ const (
 	CodeInvalidAssurance ErrorCode = "invalid_assurance"
 	// CodeInvalidPurpose (fix): one of `spec.purposes`.
 	CodeInvalidPurpose ErrorCode = "invalid_purpose"
-	// CodeInvalidBrowser (fix): [what it takes](clients.md#your-own-data). Leave out one that you only guess.
+	// CodeInvalidBrowser (fix): [what it takes](api.md#init-start-a-verification). Leave out one that you only guess.
 	CodeInvalidBrowser ErrorCode = "invalid_browser"
 	// CodeInvalidCode (tell): *Please enter all digits of the code.* It has neither six nor eight digits, nor is it a return code;
 	// nothing was counted.

@@ -28,6 +28,7 @@ var tables = []struct {
 	rows       int
 	write      func(t *testing.T, root string) []string
 }{
+	{"operations", "api.md", 90, writeOperations},
 	{"conditions", "conditions.md", 90, writeConditions},
 	{"codes", "errors.md", 50, writeCodes},
 	{"hints", "errors.md", 15, writeHints},
