@@ -31,11 +31,17 @@ function resolveLink(from: string, link: string) {
   return `${repository}/blob/main/${file}`
 }
 
-// The sidebar is the list of docs/README.md: each title of it is a door.
+// The title of a page, by which the list of docs/README.md names it, too.
+const readTitle = (file: string) => /^# (.+)/.exec(readFileSync(path.join(pages, file), 'utf8'))?.[1]
+
+// The sidebar is that list: each title of it is a door.
 const listed = readFileSync(path.join(pages, 'docs/README.md'), 'utf8').split('\n## ').slice(1)
 const sidebar = listed.map((section) => ({
   text: section.split('\n', 1)[0],
-  items: [...section.matchAll(/^- \[([^\]]+)\]\(([^)]+)\)/gm)].map(([, text, link]) => ({ text, link: resolveLink('docs/README.md', link) })),
+  items: [...section.matchAll(/^- \[([^\]]+)\]\(([^)]+)\)/gm)].map(([, text, link]) => {
+    if (text !== readTitle(path.posix.join('docs', link))) throw new Error(`docs/README.md: the title of ${link} is not ${text}`)
+    return { text, link: resolveLink('docs/README.md', link) }
+  }),
 }))
 
 // Pictures are written as Mermaid, which GitHub draws by itself. Here they are drawn once, at build time.
@@ -141,7 +147,7 @@ export default defineConfig({
     nav: [
       ...sidebar.map(({ text }) => ({ text, link: '/#' + slugify(text) })),
       // Other versions are other sites below the same address.
-      { text: version, items: [{ text: 'Changes', link: '/changelog' },
+      { text: version, items: [{ text: 'Changelog', link: '/changelog' },
         ...(address ? versions.split(' ').filter(Boolean) : []).map((name) => ({ text: name, link: `${address}${name}/`, target: '_self' }))] },
     ],
     socialLinks: [{ icon: 'github', link: repository }],
