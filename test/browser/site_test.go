@@ -61,7 +61,7 @@ var answers = map[string]string{
 	"TemplateTTLTooLong":             "/conditions",
 	"bot silent":                     "/channels#when-the-bot-does-not-answer",
 	"my bot does not answer":         "/channels#when-the-bot-does-not-answer",
-	"users get no reply whatsapp":    "/channels#when-the-bot-does-not-answer",
+	"users get no reply whatsapp":    "/channels#users-get-no-message-on-whatsapp",
 	"rotate webhook secret":          "/webhooks#rotating-the-secret",
 	"key leaked":                     "/runbook#a-key-leaked",
 	"move to postgresql":             "/postgresql#when-to-move",
@@ -85,6 +85,15 @@ var answers = map[string]string{
 	"privacy":                                   "/security#",
 	"firewall outbound":                         "/postgresql#setting-it-up",
 	"Idempotency-Key":                           "/clients#",
+
+	"download the program":               "/install#download",
+	"phoneproof keygen":                  "/install#download",
+	"api endpoints":                      "/api",
+	"returnURL":                          "/api#init",
+	"move from kubernetes to postgresql": "/postgresql#move-from-kubernetes-to-postgresql-and-back",
+	"delete one person's data":           "/security#delete-the-data-of-one-person",
+	"users get no message on WhatsApp":   "/channels#users-get-no-message-on-whatsapp",
+	"glossary":                           "/glossary",
 }
 
 // TestSite_answersQuestions asks the search, which is a file of the site.
