@@ -117,6 +117,7 @@ func TestSite_needsNoScript(t *testing.T) {
 	p, site, _ := openSite(t)
 	p.DisableScript()
 	p.Open(site + "/index")
+	p.Await(`document.readyState === "complete" && document.fonts.status === "loaded"`, BeTrue()) // what loads later moves the link
 	p.Press(`.vp-doc a[href="/runbook"]`)
 	p.AwaitLocation(HaveSuffix("/runbook"))
 	p.AwaitText("main h1", ContainSubstring("Runbook"))
