@@ -140,7 +140,10 @@ func (w *operationWriter) writeOperation(method, address string, o operation) []
 	if len(o.RequestBody.Content) > 0 {
 		takes = append(takes, w.writeFields(nameBody(o.RequestBody), "")...)
 	}
-	lines = append(append(lines, takes...), "")
+	for _, row := range takes {
+		lines = append(lines, strings.Replace(row, "`, always |", "`, required |", 1))
+	}
+	lines = append(lines, "")
 	var refused []string
 	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
 		r := o.Responses[status]
