@@ -287,6 +287,10 @@ func (w *Webhook) EffectiveTimeout() time.Duration {
 	return w.Timeout.Or(15 * time.Second)
 }
 
+// Secret returns the Secret key that holds the API key, or what its calls are
+// signed with.
+func (k *APIKey) Secret() SecretKeyRef { return ptr.Deref(k.SigningSecretRef, k.SecretRef) }
+
 // IsTest reports whether the key makes requests of test numbers alone.
 func (k *APIKey) IsTest() bool { return k.Mode == KeyModeTest }
 
@@ -378,7 +382,7 @@ func (w *Webhook) SendsTestEvents() bool { return w.TestURL != "" && w.TestSecre
 func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
 	var refs []SecretKeyRef
 	for _, k := range s.APIKeys {
-		refs = append(refs, k.SecretRef)
+		refs = append(refs, k.Secret())
 	}
 	if w := s.Webhook; w != nil {
 		for _, r := range []*SecretKeyRef{w.SecretRef, w.PreviousSecretRef, w.TestSecretRef} {

@@ -34,6 +34,9 @@ const (
 )
 
 // APIKey is one caller of the API.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.signingSecretRef)",message="set secretRef for an API key, or signingSecretRef for an identity server that signs, and not both",fieldPath=".secretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.signingSecretRef) || has(self.scopes) && self.scopes == ['Deliver']",message="signingSecretRef needs scopes: [Deliver]: a signature is accepted for deliveries alone",fieldPath=".scopes"
 type APIKey struct {
 	// name of this key, unique within the project; it appears in logs, metrics
 	// and stored requests in the key's place. Lower-case letters, digits and
@@ -45,9 +48,23 @@ type APIKey struct {
 	Name string `json:"name"`
 
 	// secretRef names the Secret key that holds the API key itself, 32
-	// characters or longer ("phoneproof keygen" makes one). Required.
-	// +required
-	SecretRef SecretKeyRef `json:"secretRef"`
+	// characters or longer ("phoneproof keygen" makes one). Required, unless
+	// there is signingSecretRef.
+	// +optional
+	SecretRef SecretKeyRef `json:"secretRef,omitzero"`
+
+	// signingSecretRef names the secret that an identity server signs its calls
+	// of /api/verify/deliver?format= with, in place of an API key: the signing
+	// key of ZITADEL's SMS provider, or Supabase's secret v1,whsec_ as it is
+	// shown. 24 bytes or more, and no value that another secret of this project
+	// has. Needs scopes: [Deliver]. Default: unset, the entry is an API key.
+	// +optional
+	SigningSecretRef *SecretKeyRef `json:"signingSecretRef,omitempty"`
+
+	// codeLetters lets codes that are delivered with this key have letters
+	// beside digits, as ZITADEL's do by default. Default: false.
+	// +optional
+	CodeLetters *bool `json:"codeLetters,omitempty"`
 
 	// scopes is what this key may do: Init (start, confirm and cancel
 	// verifications), Status (ask for one by its id), Read (list all, with their

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -28,10 +29,28 @@ func validateAPIKeys(path *field.Path, keys []APIKey) field.ErrorList {
 		}
 		seen[key.Name] = true
 		errs = append(errs, keyNameRule.checkRequired(at.Child("name"), key.Name)...)
-		errs = append(errs, key.SecretRef.validateFields(at.Child("secretRef"))...)
+		errs = append(errs, key.validateSecret(at)...)
 		errs = append(errs, checkOneOf(at.Child("mode"), key.Mode, KeyModeLive, KeyModeTest)...)
 		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow Init and Status", key.Scopes,
 			ScopeInit, ScopeStatus, ScopeRead, ScopeRedeliver, ScopeDeliver)...)
+	}
+	return errs
+}
+
+// validateSecret checks that the key has one of the two secrets, and may do no more than that allows.
+func (k *APIKey) validateSecret(path *field.Path) field.ErrorList {
+	signing := k.SigningSecretRef
+	if (k.SecretRef == SecretKeyRef{}) == (signing == nil) {
+		return field.ErrorList{field.Invalid(path.Child("secretRef"), field.OmitValueType{},
+			"set secretRef for an API key, or signingSecretRef for an identity server that signs, and not both")}
+	}
+	if signing == nil {
+		return k.SecretRef.validateFields(path.Child("secretRef"))
+	}
+	errs := signing.validateFields(path.Child("signingSecretRef"))
+	if !slices.Equal(k.Scopes, []Scope{ScopeDeliver}) {
+		errs = append(errs, field.Invalid(path.Child("scopes"), field.OmitValueType{},
+			"signingSecretRef needs scopes: [Deliver]: a signature is accepted for deliveries alone"))
 	}
 	return errs
 }

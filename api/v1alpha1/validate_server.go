@@ -235,7 +235,7 @@ func (i *Init) validateFields(path *field.Path) field.ErrorList {
 	errs = append(errs, returnURLRule.checkOptional(path.Child("returnURL"), i.ReturnURL)...)
 	errs = append(errs, checkOneOf(path.Child("assurance"), i.Assurance, AssuranceLevelSession)...)
 	errs = append(errs, purposeRule.checkOptional(path.Child("purpose"), i.Purpose)...)
-	errs = append(errs, checkOneOf(path.Child("deliver"), i.Deliver, DeliverCode)...)
+	errs = append(errs, checkOneOf(path.Child("deliver"), i.Deliver, DeliverCode, DeliverGiven)...)
 	errs = append(errs, creatorRule.checkOptional(path.Child("creator"), i.Creator)...)
 	errs = append(errs, browserRule.checkOptional(path.Child("browser"), i.Browser)...)
 	return append(errs, subjectHashRule.checkOptional(path.Child("subjectHash"), i.SubjectHash)...)

@@ -124,11 +124,15 @@ type VerificationRequestSpec struct {
 }
 
 // Deliver is what is sent to the number of a request.
-// +kubebuilder:validation:Enum=Code
+// +kubebuilder:validation:Enum=Code;Given
 type Deliver string
 
-// DeliverCode is CODE in the HTTP API.
-const DeliverCode Deliver = "Code"
+const (
+	// DeliverCode is CODE in the HTTP API.
+	DeliverCode Deliver = "Code"
+	// DeliverGiven is for the client's own code: the request is a delivery.
+	DeliverGiven Deliver = "Given"
+)
 
 // MetadataValue is a value of metadata.
 // +kubebuilder:validation:MaxLength=1024
@@ -239,7 +243,9 @@ type Init struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z]+/[A-Z]+$')`,message="browser must be two words in capitals, for example CHROME/WINDOWS"
 	Browser string `json:"browser,omitempty"`
 
-	// deliver is Code where a code is sent to the number through WhatsApp.
+	// deliver is Code where a code is sent to the number through WhatsApp, and
+	// Given where that is the client's own, which no request holds: nothing
+	// verifies such a request, and it counts as Expired from its start.
 	// Default: unset, nothing is sent.
 	// +optional
 	Deliver Deliver `json:"deliver,omitempty"`

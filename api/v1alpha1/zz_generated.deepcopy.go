@@ -15,6 +15,16 @@ import (
 func (in *APIKey) DeepCopyInto(out *APIKey) {
 	*out = *in
 	out.SecretRef = in.SecretRef
+	if in.SigningSecretRef != nil {
+		in, out := &in.SigningSecretRef, &out.SigningSecretRef
+		*out = new(SecretKeyRef)
+		**out = **in
+	}
+	if in.CodeLetters != nil {
+		in, out := &in.CodeLetters, &out.CodeLetters
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Scopes != nil {
 		in, out := &in.Scopes, &out.Scopes
 		*out = make([]Scope, len(*in))

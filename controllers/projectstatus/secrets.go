@@ -30,7 +30,7 @@ var problemTexts = map[settings.Reason]string{
 		"the App Dashboard of Meta shows it under App settings, Basic",
 	settings.ReasonSignsLive: "signs real events, too, so the receiver of test events could forge them: " +
 		"phoneproof keygen --webhook makes another one",
-	settings.ReasonKnownToOthers: "is also an API key or a webhook secret of this project, so others know it: give each its own value",
+	settings.ReasonKnownToOthers: "is also an API key, a signing secret or a webhook secret of this project, so others know it: give each its own value",
 	settings.ReasonNotBase64:     "is not base64 after whsec_: phoneproof keygen --webhook makes one that is",
 	settings.ReasonWebhookSecretTooShort: "is too short, a webhook secret has 24 bytes or more (after whsec_ as base64): " +
 		"phoneproof keygen --webhook makes one",

@@ -172,6 +172,10 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 	var errs []error
 	for i := range spec.APIKeys {
 		key := &spec.APIKeys[i]
+		if key.SigningSecretRef != nil {
+			errs = append(errs, f.makeUpSecret("spec.apiKeys["+key.Name+"].signingSecretRef", key.SigningSecretRef, settings.NewWebhookSecret))
+			continue
+		}
 		errs = append(errs, f.makeUpSecret("spec.apiKeys["+key.Name+"].secretRef", &key.SecretRef, settings.NewAPIKey))
 	}
 	if w := spec.Webhook; w != nil {

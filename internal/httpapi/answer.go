@@ -186,6 +186,8 @@ var challenges = map[*verification.Error]string{
 	errScopeStatus:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
 	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
 	errScopeManual:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
+	errScopeDelivery:  `Bearer realm="phoneproof", error="insufficient_scope", scope="Deliver"`,
+	errSignature:      `Bearer realm="phoneproof"`,
 	errScopeDeliver:   `Bearer realm="phoneproof", error="insufficient_scope", scope="Deliver"`,
 	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

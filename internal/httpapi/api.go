@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -34,6 +35,9 @@ type Options struct {
 	// Pages handles all paths that begin with PagePrefix, in the same way; nil for none. Its paths are neither logged nor counted
 	// one by one, because they hold tickets.
 	Pages http.Handler
+	// ReadUnsigned reads a body whose signature is still to be checked, and returns a function that must be called when it is no longer
+	// used. verification.Unavailable means that too many are being read. nil reads all of the body.
+	ReadUnsigned func(http.ResponseWriter, *http.Request) (content []byte, release func(), err error)
 	// Clock is the source of the time; nil for the real clock.
 	Clock clock.Clock
 	// Log gets one line for each request that failed with an internal error. Its zero value logs nothing.
@@ -66,8 +70,11 @@ type API struct {
 	requests slog.Handler
 	metrics  *metrics
 	waits    waitLimiter
-	routes   map[string]*route
-	pages    *route
+
+	readUnsigned func(http.ResponseWriter, *http.Request) ([]byte, func(), error)
+
+	routes map[string]*route
+	pages  *route
 
 	request *route
 
@@ -80,6 +87,7 @@ const (
 	pathInit    = "/api/verify/init"
 	pathStatus  = "/api/verify/status"
 	pathConfirm = "/api/verify/confirm"
+	pathDeliver = "/api/verify/deliver"
 	pathOpenAPI = "/openapi.json"
 
 	pathRequests  = "/api/verify/requests"
@@ -116,17 +124,24 @@ func New(o Options) (*API, error) {
 	if o.Requests == nil {
 		o.Requests = logr.ToSlogHandler(o.Log)
 	}
+	if o.ReadUnsigned == nil {
+		o.ReadUnsigned = func(_ http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
+			content, err := io.ReadAll(r.Body)
+			return content, func() {}, err
+		}
+	}
 	if o.Holds == nil {
 		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())
 	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
-		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds},
+		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds}, readUnsigned: o.ReadUnsigned,
 		statusReads: tokenbucket.NewLimiter[string](maxLimitedKeys), listReads: tokenbucket.NewLimiter[string](maxLimitedKeys),
 		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxLimitedKeys),
 	}
 	a.routes = map[string]*route{
 		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
+		pathDeliver:   {pattern: pathDeliver, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveDeliver},
 		pathConfirm:   {pattern: pathConfirm, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveConfirm},
 		pathCancel:    {pattern: pathCancel, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveCancel},
 		pathRedeliver: {pattern: pathRedeliver, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveRedeliver},

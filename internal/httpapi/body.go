@@ -48,17 +48,25 @@ func readBodyAs[T any](x *exchange, decode func([]byte) (T, error)) (T, error) {
 // readBody reads the whole body, at most maxBodyBytes, into buffer. It checks the headers first, so that a client that
 // waits for "100 Continue" does not send a body that would be refused.
 func (x *exchange) readBody(buffer []byte) ([]byte, error) {
-	h := x.r.Header
-	if encodings := h["Content-Encoding"]; len(encodings) > 1 || (len(encodings) == 1 && !strings.EqualFold(encodings[0], "identity")) {
-		return nil, errContentEncoding
-	}
-	if types := h["Content-Type"]; len(types) != 1 || !isJSON(types[0]) {
-		return nil, errMediaType
-	}
-	if x.r.ContentLength > maxBodyBytes {
-		return nil, errBodyTooLarge
+	if err := x.checkBodyHeaders(maxBodyBytes, errBodyTooLarge); err != nil {
+		return nil, err
 	}
 	return readAll(http.MaxBytesReader(x.w, &x.body, maxBodyBytes), buffer)
+}
+
+// checkBodyHeaders returns an error for a body that is not plain JSON, and tooLarge for one that is announced as longer than most.
+func (x *exchange) checkBodyHeaders(most int64, tooLarge error) error {
+	h := x.r.Header
+	if encodings := h["Content-Encoding"]; len(encodings) > 1 || (len(encodings) == 1 && !strings.EqualFold(encodings[0], "identity")) {
+		return errContentEncoding
+	}
+	if types := h["Content-Type"]; len(types) != 1 || !isJSON(types[0]) {
+		return errMediaType
+	}
+	if x.r.ContentLength > most {
+		return tooLarge
+	}
+	return nil
 }
 
 // readAll reads body into buffer, which has room for one byte more than the largest allowed body.

@@ -30,14 +30,14 @@ func readDeliver(body *initBody, method verification.Method) (verification.Deliv
 // refuseCode returns why the project sends no code for this verification; nil if it does, or none is asked for. A test key needs no
 // country, because nothing is sent to its numbers.
 func (x *exchange) refuseCode(initiation verification.Initiation) *verification.Error {
-	if initiation.Terms.Deliver != verification.DeliverCode {
+	if initiation.Terms.Deliver == verification.DeliverNothing {
 		return nil
 	}
 	account := x.settings.WhatsApp // there is one, because the method is WhatsApp
 	switch {
 	case account.Codes == nil:
 		return verification.ErrNoCodes
-	case initiation.Subject == "":
+	case initiation.Subject == "" && initiation.Terms.Deliver == verification.DeliverCode:
 		return errMissingSubject
 	case !initiation.Test && !takesCodes(account.Codes, initiation.Phone):
 		return errCountryRefused

@@ -37,6 +37,9 @@ const (
 	codeUnknownKey verification.ErrorCode = "unknown_api_key"
 	// codeExpiredKey (fix): the time in the key's `expiresAt` is over.
 	codeExpiredKey verification.ErrorCode = "expired_api_key"
+	// codeInvalidSignature (fix): `key` names an entry with `signingSecretRef`, whose secret signed this very body within 300 s; look at
+	// both clocks.
+	codeInvalidSignature verification.ErrorCode = "invalid_signature"
 	// codeInsufficientScope (fix): the message names the scope that the key lacks.
 	codeInsufficientScope verification.ErrorCode = "insufficient_scope"
 	// codeRouteNotFound (fix): the base address, often with a slash too many, or the path.
@@ -45,7 +48,7 @@ const (
 	codeMethodNotAllowed verification.ErrorCode = "method_not_allowed"
 	// codeBodyTimeout (retry): the body did not arrive in time.
 	codeBodyTimeout verification.ErrorCode = "body_timeout"
-	// codeBodyTooLarge (fix): at most 8 KiB.
+	// codeBodyTooLarge (fix): at most 8 KiB, or 64 KiB where an identity server signs.
 	codeBodyTooLarge verification.ErrorCode = "body_too_large"
 	// codeMediaType (fix): JSON in UTF-8, with `Content-Type: application/json`.
 	codeMediaType verification.ErrorCode = "unsupported_media_type"
@@ -98,6 +101,7 @@ var statuses = map[verification.ErrorCode]int{
 	codeMalformedKey:                      http.StatusUnauthorized,
 	codeUnknownKey:                        http.StatusUnauthorized,
 	codeExpiredKey:                        http.StatusUnauthorized,
+	codeInvalidSignature:                  http.StatusUnauthorized,
 	codeInsufficientScope:                 http.StatusForbidden,
 	codeRouteNotFound:                     http.StatusNotFound,
 	verification.CodeNotFound:             http.StatusNotFound,
@@ -151,6 +155,19 @@ var (
 	errScopeDeliver = newError(codeInsufficientScope, fieldDeliver,
 		"The API key may not have codes sent: its scopes lack Deliver. Leave deliver out, or use a key with that scope.")
 
+	errScopeDelivery = newError(codeInsufficientScope, "",
+		"The API key may not have codes sent: its scopes lack Deliver.")
+	errSignature = newError(codeInvalidSignature, "",
+		"The call is not signed with the secret of the API key that the parameter key names, or was signed more than 300 seconds ago.")
+	errFormatParameter = newError(codeInvalidParameter, "format",
+		"With format, which is zitadel or supabase, the query has key, and may have method and locale, each once and nothing else.")
+	errMissingDeliveryCode = newError(codeMissingField, fieldCode,
+		"code is required: the code that is to be sent to the number.")
+	errDeliveryCode = newError(verification.CodeInvalidCode, fieldCode,
+		"code must have 4 to 10 digits. With codeLetters: true for the API key it may have capital letters from A to Z, too.")
+	errDeliveryMethod = newError(verification.CodeInvalidMethod, fieldMethod,
+		"Codes are delivered through WhatsApp. Leave method out, or send WHATSAPP.")
+
 	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
 	errMethodNotAllowed = newError(codeMethodNotAllowed, "",
@@ -162,6 +179,8 @@ var (
 		"Compressed bodies are not accepted. Send the JSON as it is, without Content-Encoding.")
 	errBodyTooLarge = newError(codeBodyTooLarge, "",
 		"The body is larger than 8 KiB.")
+	errSignedTooLarge = newError(codeBodyTooLarge, "",
+		"The body is larger than 64 KiB.")
 	errBodyTimeout = newError(codeBodyTimeout, "",
 		"The body did not arrive in time.")
 	errIncompleteBody = newError(codeIncompleteBody, "",
@@ -192,7 +211,7 @@ var (
 	errDeliverAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"With deliver the assurance is SESSION, which init cannot lower. Leave assurance out.")
 	errCountryRefused = newError(verification.CodeCountryRefused, fieldPhoneNumber,
-		"This project sends no codes to numbers of this country, or of this kind. Leave deliver out: a link works for every number.")
+		"This project sends no codes to numbers of this country, or of this kind. Init without deliver works for every number.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,
 		"metadata must be an object whose values are strings.")
 	errMetadataRepeated = newError(codeInvalidJSON, fieldMetadata,
@@ -240,12 +259,14 @@ var (
 		"reference must be one line of 1 to 128 characters, as init takes it, and may be given once.")
 	errListSince = newError(codeInvalidParameter, "since",
 		"since must be a time in RFC 3339, such as 2027-01-31T09:30:00Z, and may be given once.")
+	errListKind = newError(codeInvalidParameter, "kind",
+		"kind must be DELIVERY, in capitals, and may be given once. Leave it out for verifications.")
 	errListLimit = newError(codeInvalidParameter, "limit",
 		"limit must be a whole number from 1 to 200, and may be given once.")
 	errListCursor = newError(codeInvalidParameter, "cursor",
 		"cursor must be the nextCursor of an answer with the same filters, and may be given once.")
 	errListParameter = newError(codeInvalidParameter, "",
-		"The query has a parameter that this path does not know. It knows status, reference, since, limit and cursor. "+
+		"The query has a parameter that this path does not know. It knows status, reference, since, kind, limit and cursor. "+
 			"To look for a phone number send it to POST /api/verify/requests/find.")
 	errNoParameters = newError(codeInvalidParameter, "",
 		"The query has a parameter, and this path takes none.")
@@ -284,7 +305,7 @@ func newRetryableError(code verification.ErrorCode, after time.Duration, message
 // scopeErrors are the answers to keys that lack a scope.
 var scopeErrors = map[settings.Scope]*verification.Error{
 	settings.ScopeInit: errScopeInit, settings.ScopeStatus: errScopeStatus,
-	settings.ScopeRead: errScopeRead, settings.ScopeRedeliver: errScopeRedeliver,
+	settings.ScopeRead: errScopeRead, settings.ScopeRedeliver: errScopeRedeliver, settings.ScopeDeliver: errScopeDelivery,
 }
 
 // newPurposeError returns the error for a purpose that is none of the project's.

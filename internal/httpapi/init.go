@@ -55,9 +55,14 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	if initiation.Terms.Deliver != verification.DeliverNothing && !key.Has(settings.ScopeDeliver) {
 		return verification.Initiated{}, errScopeDeliver
 	}
+	return x.startFor(key, initiation)
+}
+
+// startFor starts a verification for an API key, within the limit of its retries.
+func (x *exchange) startFor(key settings.Key, initiation verification.Initiation) (verification.Initiated, error) {
 	initiation.KeyName, initiation.KeyHash, initiation.Test = key.Name, key.Hash, key.Test
 	initiation.TTL, initiation.Limits, initiation.DisplayName = x.settings.TTL, x.settings.LimitsOf(key.Test), x.settings.DisplayName
-	if !initiation.HasIdempotencyKey {
+	if !initiation.IsRepeatable() {
 		return x.startVerification(initiation)
 	}
 	if err := x.limitRetries(key.Name); err != nil {
@@ -87,7 +92,7 @@ func (x *exchange) refuseStart(initiation verification.Initiation) *verification
 		return errSuspended
 	case refusal != nil:
 		return refusal
-	case initiation.Subject == "" && initiation.Limits.PerSubject.Limited(): // Without a subject the limit would not apply.
+	case initiation.Subject == "" && initiation.Terms.Deliver != verification.DeliverGiven && initiation.Limits.PerSubject.Limited(): // Without a subject the limit would not apply.
 		return errMissingSubject
 	case x.settings.Method(initiation.Method) == settings.MethodNotReady && !initiation.Test: // a test needs no messenger
 		return errChannelNotReady
@@ -102,6 +107,11 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
+	return x.checkInitiation(&body)
+}
+
+// checkInitiation checks a body, and the Idempotency-Key.
+func (x *exchange) checkInitiation(body *initBody) (verification.Initiation, error) {
 	if !body.PhoneNumber.given {
 		return verification.Initiation{}, errMissingNumber
 	}
@@ -119,15 +129,15 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if body.Subject.given && (body.Subject.value == "" || utf8.RuneCountInString(body.Subject.value) > maxSubject) {
 		return verification.Initiation{}, errSubject
 	}
-	clientData, err := x.readClientData(&body)
+	clientData, err := x.readClientData(body)
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	requested, err := x.readTerms(&body)
+	requested, err := x.readTerms(body)
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if requested.Deliver, err = readDeliver(&body, method); err != nil {
+	if requested.Deliver, err = readDeliver(body, method); err != nil {
 		return verification.Initiation{}, err
 	}
 	terms := requested
@@ -183,7 +193,7 @@ const (
 )
 
 // chooseMethod returns the messenger that the client asks for, if the project has an account there.
-func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
+func (x *exchange) chooseMethod(body *initBody) (verification.Method, error) {
 	method := verification.WhatsApp
 	if body.Method.given {
 		method = verification.Method(body.Method.value)

@@ -7,6 +7,10 @@ const (
 	// maxBodyBytes limits the bodies of init and confirm. The longest useful one has about 2 KiB, or 6 KiB if all that is not ASCII is
 	// escaped. A longer one is never kept in memory, whether its length was announced or not.
 	maxBodyBytes = 8 << 10
+	// maxSignedBytes limits the bodies of identity servers, which are read before their signature can be checked, and signatureAge how old
+	// or early that may be.
+	maxSignedBytes = 64 << 10
+	signatureAge   = 300 * time.Second
 	// unreadBodyTime limits how long the rest of a body, 256 KiB at most, is still read after its refusal. Bytes that
 	// were already sent would otherwise reset the connection before the client has read the refusal.
 	unreadBodyTime = 500 * time.Millisecond

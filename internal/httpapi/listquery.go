@@ -52,6 +52,7 @@ var listParameters = [...]struct {
 	{"status", readPhase, errListStatus},
 	{"reference", readReference, errListReference},
 	{"since", readSince, errListSince},
+	{"kind", readKind, errListKind},
 	{"limit", readLimitParameter, errListLimit},
 	{"cursor", readCursor, errListCursor},
 }
@@ -70,6 +71,11 @@ func readSince(value, _ string, q *verification.ListQuery) bool {
 	since, err := time.Parse(time.RFC3339Nano, value)
 	q.Since = since.UTC()
 	return err == nil && len(value) <= maxSinceBytes
+}
+
+func readKind(value, _ string, q *verification.ListQuery) bool {
+	q.Deliveries = true
+	return value == "DELIVERY"
 }
 
 func readLimitParameter(value, _ string, q *verification.ListQuery) bool {
@@ -125,6 +131,9 @@ func checkCursor(place []byte, project string, f verification.ListFilter) []byte
 	text := fmt.Appendf(nil, "%q %q %q %d %x", project, f.Phase, f.Reference, f.Since.UnixMicro(), place)
 	if !f.Phone.IsZero() {
 		text = append(text, phone.Canonical(f.Phone).E164()...)
+	}
+	if f.Deliveries {
+		text = append(text, " deliveries"...)
 	}
 	sum := sha256.Sum256(text)
 	return sum[:cursorCheck]

@@ -154,6 +154,9 @@ func (x *exchange) appendRequest(body []byte, request *verification.Request) []b
 	body = appendString(body, request.ID)
 	body = append(body, `,"status":"`...)
 	body = append(body, request.PhaseAt(now)...)
+	if request.IsDelivery() {
+		body = append(body, `","kind":"DELIVERY`...)
+	}
 	body = append(body, `","phoneNumber":"`...)
 	body = append(body, request.Phone.E164()...)
 	body = append(body, `","method":"`...)

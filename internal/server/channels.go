@@ -22,9 +22,10 @@ import (
 
 // channels holds the messenger parts of a server.
 type channels struct {
-	hooks   map[string]http.Handler
-	replies []manager.Runnable
-	codes   *whatsapp.CodeSender
+	hooks    map[string]http.Handler
+	whatsApp *whatsapp.Hook
+	replies  []manager.Runnable
+	codes    *whatsapp.CodeSender
 
 	service *verification.Service
 	graph   *whatsapp.Client
@@ -73,10 +74,11 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 		return nil, fmt.Errorf("create Telegram handler: %w", err)
 	}
 	return &channels{
-		hooks:   map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
-		replies: []manager.Runnable{whatsApp, bot},
-		codes:   codes,
-		service: service, graph: graph, botAPI: botAPI, bot: bot,
+		hooks:    map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
+		whatsApp: whatsApp,
+		replies:  []manager.Runnable{whatsApp, bot},
+		codes:    codes,
+		service:  service, graph: graph, botAPI: botAPI, bot: bot,
 	}, nil
 }
 

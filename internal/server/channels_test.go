@@ -20,6 +20,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/texts"
@@ -71,7 +72,7 @@ func TestChannels_sendCodes(t *testing.T) {
 	inbound.service.Observer.CodeRedeemed(&verification.Request{Phone: number})
 	w.Expect(testutil.GatherAndCount(w.registry, "phoneproof_codes_redeemed_total")).To(Equal(1))
 	inbound.codes.Drain()
-	_, ok := inbound.service.Sender.ReserveSlot("shop")
+	_, ok := inbound.service.Sender.ReserveSlot("shop", redact.Value[string]{})
 	w.Expect(ok).To(BeFalse())
 }
 

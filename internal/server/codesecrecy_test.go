@@ -144,7 +144,7 @@ func (w *secrecy) serve(t *testing.T) {
 	} {
 		w.Expect(w.control("codes", `{"to":"`+number+`",`+rule+`}`)).To(Equal(http.StatusNoContent))
 	}
-	api, err := w.newAPI(listener, inbound.service, inbound.hooks)
+	api, err := w.newAPI(listener, inbound)
 	w.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -169,7 +169,7 @@ func (w *testServer) startAPI(t *testing.T) string {
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
-	api, err := w.newAPI(listener, verification.NewService(w.project, w.store), nil)
+	api, err := w.newAPI(listener, &channels{service: verification.NewService(w.project, w.store)})
 	w.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -144,7 +144,7 @@ func (s *server) run(
 	if err != nil {
 		return fmt.Errorf("open listeners: %w", err)
 	}
-	api, err := s.newAPI(listeners.api, inbound.service, inbound.hooks)
+	api, err := s.newAPI(listeners.api, inbound)
 	if err != nil {
 		return errors.Join(err, listeners.api.Close(), listeners.health.Close())
 	}
@@ -274,19 +274,17 @@ func (s *server) newPages(service *verification.Service, holds *boundedhttp.Hold
 	return pages, nil
 }
 
-func (s *server) newAPI(
-	listener net.Listener, service *verification.Service, hooks map[string]http.Handler,
-) (*httpapi.Server, error) {
+func (s *server) newAPI(listener net.Listener, inbound *channels) (*httpapi.Server, error) {
 	log := s.log.WithName(httpLogger)
 	holds := boundedhttp.NewHoldLimiter(s.apiBudget())
-	pages, err := s.newPages(service, holds)
+	pages, err := s.newPages(inbound.service, holds)
 	if err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(httpapi.Options{
 		Pages:    pages,
-		Settings: s.current, Service: service, Invite: s.newInvitation, Hooks: hooks, Log: log, Requests: s.requests,
-		Registerer: s.registry, Clock: s.clock, Holds: holds,
+		Settings: s.current, Service: inbound.service, Invite: s.newInvitation, Hooks: inbound.hooks, Log: log, Requests: s.requests,
+		Registerer: s.registry, Clock: s.clock, Holds: holds, ReadUnsigned: inbound.whatsApp.ReadUnsigned,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create API: %w", err)

@@ -24,8 +24,8 @@ func acceptAppSecret(value []byte) ([]byte, Reason) {
 	}
 }
 
-// refuseKnown refuses an app secret that is also an API key or a webhook secret, because clients or a receiver know it, and a test
-// secret that signs live events, because the receiver of test events could forge those.
+// refuseKnown refuses an app secret that is also an API key, a signing secret or a webhook secret, because others know it, a signing
+// secret that any of the others know, and a test secret that signs live events, because the receiver of test events could forge those.
 func (s Secrets) refuseKnown(all []use, next map[string]secretState, now time.Time) {
 	for _, u := range all {
 		switch {
@@ -33,6 +33,9 @@ func (s Secrets) refuseKnown(all []use, next map[string]secretState, now time.Ti
 			s.refuseCommon(u, ReasonSignsLive, selectFields(all, kind.signsLive), next, now)
 		case u.kind == kindAppSecret && !Simulated(next[u.field].secret.Current()):
 			s.refuseCommon(u, ReasonKnownToOthers, selectFields(all, kind.isShared), next, now)
+		case u.kind == kindSigning:
+			others := slices.DeleteFunc(selectFields(all, kind.isShared), func(field string) bool { return field == u.field })
+			s.refuseCommon(u, ReasonKnownToOthers, others, next, now)
 		}
 	}
 }

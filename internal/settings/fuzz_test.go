@@ -36,8 +36,8 @@ func checkAccept(t *testing.T, k kind, value []byte) {
 	case (reason == "") != (len(kept) > 0):
 		t.Fatalf("kind %d: acceptValue(%q) returned %d bytes and reason %q", k, value, len(kept), reason)
 	case reason != "":
-	case k == kindWebhook || k == kindTestWebhook:
-		if key, err := WebhookKey(value); err != nil || len(key) < minWebhookKey {
+	case k == kindWebhook || k == kindTestWebhook || k == kindSigning:
+		if key, err := WebhookKey(kept); err != nil || len(key) < minWebhookKey {
 			t.Fatalf("%q was accepted as a webhook secret: %v", value, err)
 		}
 	case k == kindPreviousWebhook: // any bytes

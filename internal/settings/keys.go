@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -37,10 +38,14 @@ type Key struct {
 	Scopes Scope
 	// Test is set for a key with mode Test.
 	Test bool
+	// CodeLetters is set if the codes that it has delivered may have letters.
+	CodeLetters bool
 	// ExpiresAt is when the key expires; zero for never.
 	ExpiresAt time.Time
 	// until is when a replaced value stops being accepted; zero for a current one.
 	until time.Time
+	// signing is what the calls of an identity server are signed with; not usable for an API key.
+	signing Secret
 }
 
 // Has reports whether the key has the scope.
@@ -58,6 +63,8 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(k.Name), nil }
 // Keys are the API keys of a project.
 type Keys struct {
 	keys []Key
+	// signers are the entries with a signing secret. None of these is an API key.
+	signers []Key
 	// A value that is presented may be one that is not there: until goneUntil, or with awaiting until a rollout brings it.
 	goneUntil time.Time
 	awaiting  bool
@@ -110,11 +117,30 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	}
 }
 
+// FindSigner returns the entry of that name if one of its secrets signed a call, which isSigned reports by the secret's key. Its Hash is
+// that of this secret. Its errors are ErrKeyUnknown and ErrKeyExpired.
+func (k Keys) FindSigner(name string, now time.Time, isSigned func(key []byte) bool) (Key, error) {
+	for _, signer := range k.signers {
+		for _, secret := range signer.signing.Accepted(now) {
+			key, err := WebhookKey(secret)
+			switch {
+			case signer.Name != name || err != nil || !isSigned(key):
+			case hasLapsed(signer.ExpiresAt, now):
+				return Key{}, ErrKeyExpired
+			default:
+				signer.Hash = sha256.Sum256(secret)
+				return signer, nil
+			}
+		}
+	}
+	return Key{}, ErrKeyUnknown
+}
+
 // DeliverNames returns the names of the keys that may have codes sent, expired ones included, and no test keys.
 func (k Keys) DeliverNames() map[string]bool {
 	names := map[string]bool{}
-	for i := range k.keys {
-		if key := &k.keys[i]; key.Has(ScopeDeliver) && !key.Test {
+	for _, key := range slices.Concat(k.keys, k.signers) {
+		if key.Has(ScopeDeliver) && !key.Test {
 			names[key.Name] = true
 		}
 	}

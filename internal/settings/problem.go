@@ -36,7 +36,7 @@ const (
 	ReasonMixedSimulator Reason = "MixedSimulator" // an account with both simulated and real credentials
 	ReasonNotAppSecret   Reason = "NotAppSecret"   // an app secret that is not in the form of Meta's
 	ReasonSignsLive      Reason = "SignsLive"      // a secret for events of test keys that signs live events
-	ReasonKnownToOthers  Reason = "KnownToOthers"  // an app secret that is also an API key or a webhook secret
+	ReasonKnownToOthers  Reason = "KnownToOthers"  // an app or signing secret that is also an API key, a signing secret or a webhook secret
 
 	// ReasonWebhookSecretTooShort is for webhook secrets whose key has less than 24 bytes.
 	ReasonWebhookSecretTooShort Reason = "WebhookSecretTooShort"

@@ -50,12 +50,21 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 // the name that has it now. Former values are sorted by replacement, the latest first.
 func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 	var (
-		current, former []Key
-		goneUntil       time.Time
-		awaiting        bool
+		current, former, signers []Key
+		goneUntil                time.Time
+		awaiting                 bool
 	)
 	for i := range specs {
 		k := &specs[i]
+		key := Key{Name: k.Name, Scopes: convertScopes(k.EffectiveScopes()), Test: k.IsTest(), CodeLetters: ptr.Deref(k.CodeLetters, false)}
+		if k.ExpiresAt != nil {
+			key.ExpiresAt = k.ExpiresAt.Time
+		}
+		if k.SigningSecretRef != nil {
+			key.signing = secrets.secretAt(fieldSigning(k.Name))
+			signers = append(signers, key)
+			continue
+		}
 		state := secrets.states[fieldAPIKey(k.Name)]
 		secret := state.secret
 		if !secret.Usable() {
@@ -65,10 +74,7 @@ func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 			}
 			continue
 		}
-		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: convertScopes(k.EffectiveScopes()), Test: k.IsTest()}
-		if k.ExpiresAt != nil {
-			key.ExpiresAt = k.ExpiresAt.Time
-		}
+		key.Hash = [sha256.Size]byte(secret.Current())
 		current = append(current, key)
 		for _, p := range secret.Reveal().previous {
 			key.Hash, key.until = [sha256.Size]byte(p.value), p.until
@@ -77,7 +83,7 @@ func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 	}
 	slices.SortStableFunc(former, func(a, b Key) int { return b.until.Compare(a.until) })
 	keys := NewKeys(append(current, former...)...)
-	keys.goneUntil, keys.awaiting = goneUntil, awaiting
+	keys.goneUntil, keys.awaiting, keys.signers = goneUntil, awaiting, signers
 	return keys
 }
 

@@ -24,6 +24,7 @@ type kind int
 
 const (
 	kindAPIKey kind = iota
+	kindSigning
 	kindWebhook
 	kindPreviousWebhook
 	kindTestWebhook
@@ -48,10 +49,16 @@ const (
 
 func fieldAPIKey(name string) string { return "spec.apiKeys[" + name + "].secretRef" }
 
+func fieldSigning(name string) string { return "spec.apiKeys[" + name + "].signingSecretRef" }
+
 // listUses returns all references to secrets in a project, in the order of the spec.
 func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 	var all []use
 	for _, k := range spec.APIKeys {
+		if k.SigningSecretRef != nil {
+			all = append(all, use{fieldSigning(k.Name), *k.SigningSecretRef, kindSigning})
+			continue
+		}
 		all = append(all, use{fieldAPIKey(k.Name), k.SecretRef, kindAPIKey})
 	}
 	if w := spec.Webhook; w != nil {
@@ -86,8 +93,10 @@ func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindAppSecre
 // signsLive reports whether the events of live keys are signed with a secret of that kind.
 func (k kind) signsLive() bool { return k == kindWebhook || k == kindPreviousWebhook }
 
-// isShared reports whether clients or a receiver know a secret of that kind.
-func (k kind) isShared() bool { return k == kindAPIKey || k == kindTestWebhook || k.signsLive() }
+// isShared reports whether clients, an identity server or a receiver know a secret of that kind.
+func (k kind) isShared() bool {
+	return k == kindAPIKey || k == kindSigning || k == kindTestWebhook || k.signsLive()
+}
 
 // isMistake reports whether a value of that kind is refused for what can only be a mistake, and no revocation.
 func (k kind) isMistake(reason Reason) bool {
@@ -120,6 +129,8 @@ func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 		}
 	case kindWebhook, kindTestWebhook:
 		return acceptWebhook(value)
+	case kindSigning:
+		return acceptWebhook(bytes.TrimPrefix(value, []byte(supabasePrefix)))
 	case kindPreviousWebhook:
 		return value, "" // it may be older than the rules for webhook secrets, and must keep signing during the rotation
 	case kindAuthority:

@@ -11,6 +11,9 @@ import (
 // webhookPrefix is the prefix of a Standard Webhooks secret. The base64 of its key follows.
 const webhookPrefix = "whsec_"
 
+// supabasePrefix begins a secret of Supabase before webhookPrefix.
+const supabasePrefix = "v1,"
+
 // The sizes in bytes of a webhook secret's key. Standard Webhooks requires 24 to 64; a longer key does no harm.
 const (
 	minWebhookKey = 24

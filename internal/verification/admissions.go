@@ -38,7 +38,7 @@ type Admissions struct {
 	prefixes windows[PrefixGroup]
 	digits   int
 	subjects windows[string]
-	// codes and codeNumbers count requests with DeliverCode alone, by key, by project and by number, and keep them for CodeKept.
+	// codes and codeNumbers count requests that deliver a code alone, by key, by project and by number, and keep them for CodeKept.
 	codes       windows[string]
 	codeNumbers windows[phone.Number]
 	declined    declines

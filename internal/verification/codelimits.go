@@ -6,7 +6,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// CodeLimits limit how many requests with DeliverCode are started. Their zero value is that of a project without codes.
+// CodeLimits limit how many requests that deliver a code are started. Their zero value is that of a project without codes.
 type CodeLimits struct {
 	// Project is what the project may send in a day, whatever its keys are called and were called before.
 	Project Rate
@@ -26,8 +26,8 @@ var codeNumberRates = [...]Rate{{1, time.Minute}, {3, time.Hour}, {5, 24 * time.
 // CodeNumberRates returns how many codes may be sent to one number in each period, the shortest period first.
 func CodeNumberRates() []Rate { return codeNumberRates[:] }
 
-// CooldownOf returns how long a creation is refused after the owner of its number answered "Not me". For one with DeliverCode it is
-// CodeKept at least.
+// CooldownOf returns how long a creation is refused after the owner of its number answered "Not me". For one that delivers a code it
+// is CodeKept at least.
 func (l Limits) CooldownOf(c Counted) time.Duration {
 	if c.countsAsCode() {
 		return max(l.DeclineCooldown, CodeKept)
@@ -40,15 +40,15 @@ func CodesLimited(limit string, retryAfter time.Duration) error {
 	refusal := &Error{Code: CodeCodesLimited, Limit: limit, RetryAfter: retryAfter}
 	if limit == LimitCodeNumber {
 		refusal.Field = "phoneNumber"
-		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After, or leave deliver out."
+		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After, or use init without deliver."
 		return refusal
 	}
-	refusal.Message = "This API key or its project has used up the codes that may be sent for now. Wait for the time in Retry-After, or leave deliver out."
+	refusal.Message = "This API key or its project has used up the codes that may be sent for now. Wait for the time in Retry-After, or use init without deliver."
 	return refusal
 }
 
 // countsAsCode reports whether the creation counts in the limits of codes.
-func (c Counted) countsAsCode() bool { return c.Deliver == DeliverCode && !c.Test }
+func (c Counted) countsAsCode() bool { return c.Deliver != DeliverNothing && !c.Test }
 
 // addCodeWaits adds the waits of a creation that counts as a code.
 func (a *Admissions) addCodeWaits(w *Waits, c Counted, limits CodeLimits, now time.Time) {

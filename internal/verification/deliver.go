@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/redact"
 )
 
 // DeliverKind is what is sent to the number of a request.
@@ -15,6 +17,8 @@ const (
 	DeliverNothing DeliverKind = ""
 	// DeliverCode sends eight digits through WhatsApp.
 	DeliverCode DeliverKind = "CODE"
+	// DeliverGiven sends a code of the client's own through WhatsApp. Such a request is a delivery: nothing verifies it.
+	DeliverGiven DeliverKind = "GIVEN"
 )
 
 // Via is what proved the number of a request.
@@ -56,7 +60,7 @@ func (c CodeResult) AddsTo(stored CodeResult) bool {
 const CodeReasonOtherNumber = "other_number"
 
 const (
-	// CodeKept is how long after its creation a request with DeliverCode is kept, so that it counts in the limits of codes.
+	// CodeKept is how long after its creation a request that delivers a code is kept, so that it counts in the limits of codes.
 	CodeKept = 24 * time.Hour
 	// CodeSendTime is how long after the creation of its request a code is sent at the latest.
 	CodeSendTime = 10 * time.Second
@@ -68,8 +72,9 @@ const (
 
 // CodeSender sends codes. It is safe for concurrent use.
 type CodeSender interface {
-	// ReserveSlot reserves one of the sendings that the process makes at a time; false if all are taken, or those of the API key.
-	ReserveSlot(keyName string) (CodeSlot, bool)
+	// ReserveSlot reserves one of the sendings that the process makes at a time; false if all are taken, or those of the API key. given
+	// is the code to send, if that is the client's own.
+	ReserveSlot(keyName string, given redact.Value[string]) (CodeSlot, bool)
 }
 
 // CodeSlot is a reserved sending. Exactly one of its methods is called, once.
@@ -83,7 +88,7 @@ type CodeSlot interface {
 // ErrNoCodes refuses a code in a project that sends none.
 var ErrNoCodes = &Error{
 	Code: CodeCodesNotConfigured, Field: "deliver",
-	Message: "This project sends no codes: it needs spec.whatsapp.codes. Leave deliver out.",
+	Message: "This project sends no codes: it needs spec.whatsapp.codes. Use init without deliver.",
 	Err:     errors.New("no sender of codes"),
 }
 
@@ -104,7 +109,11 @@ func (noSlot) StartSending(Request) {}
 func (noSlot) Release() {}
 
 // DeliversCode reports whether a code is sent to the number.
-func (r *Request) DeliversCode() bool { return r.Terms.Deliver == DeliverCode }
+func (r *Request) DeliversCode() bool { return r.Terms.Deliver != DeliverNothing }
+
+// IsDelivery reports whether the code is the client's own. A delivery is EXPIRED from its start, so that no message, code or page
+// verifies it, not even at a replica that does not know deliveries yet.
+func (r *Request) IsDelivery() bool { return r.Terms.Deliver == DeliverGiven }
 
 // MaxTries returns how many wrong codes end the request.
 func (r *Request) MaxTries() int {

@@ -98,6 +98,8 @@ func (r *Request) stateEvent() Event {
 	r = r.withoutWrongNumber() // which anyone with the page can add
 	last := r.lastHint()
 	switch {
+	case r.IsDelivery():
+		return Event{}
 	case r.Phase == Verified:
 		return Event{Kind: EventSuccess, At: r.VerifiedAt}
 	case r.Phase == Expired && last.Kind == HintDeclined:

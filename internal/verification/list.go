@@ -23,7 +23,7 @@ type Lister interface {
 	List(ctx context.Context, q ListQuery) (ListPage, error)
 }
 
-// ListFilter selects requests. Its zero value selects all but those of test keys.
+// ListFilter selects requests. Its zero value selects all but those of test keys and deliveries.
 type ListFilter struct {
 	// Phase selects the requests that are shown in that phase; empty for all. One that has lapsed is listed as Expired once a loop
 	// has written that, and no longer as Pending.
@@ -36,13 +36,15 @@ type ListFilter struct {
 	Phone phone.Number
 	// Test selects the requests of test keys; otherwise all but these.
 	Test bool
+	// Deliveries selects the deliveries of that mode; otherwise all but these.
+	Deliveries bool
 	// Since selects those that were created at that time or later; zero for all.
 	Since time.Time
 }
 
 // Selects reports whether the filter selects a request at now.
 func (f ListFilter) Selects(r *Request, now time.Time) bool {
-	return f.Test == r.Test && (f.Phase == "" || f.Phase == r.Phase && f.Phase == r.PhaseAt(now)) &&
+	return f.Test == r.Test && f.Deliveries == r.IsDelivery() && (f.Phase == "" || f.Phase == r.Phase && f.Phase == r.PhaseAt(now)) &&
 		(f.Reference == "" || f.Reference == r.Reference) && !r.CreatedAt.Before(f.Since) &&
 		(f.Phone.IsZero() || phone.Same(f.Phone, r.Phone))
 }

@@ -10,8 +10,9 @@ import (
 // errOtherMode hides a request from the API keys of the other mode, and one of a test key from all messengers.
 var errOtherMode = ErrNotFound
 
-// IsVisibleTo reports whether an API key sees the request: a test key those of test keys, and any other key the others.
-func (r *Request) IsVisibleTo(testKey bool) bool { return r.Test == testKey }
+// IsVisibleTo reports whether an API key sees the request: a test key those of test keys, and any other key the others. A delivery is
+// seen by StoredRequest and List alone.
+func (r *Request) IsVisibleTo(testKey bool) bool { return r.Test == testKey && !r.IsDelivery() }
 
 // PlaysAt returns when the outcome of a test number is to be played; zero if it was, or if there is nothing to play.
 func (r *Request) PlaysAt() time.Time {
@@ -67,7 +68,7 @@ func testOutcome(n phone.Number, deliver DeliverKind) (TestOutcome, error) {
 	if !found {
 		return "", errNoTestNumber
 	}
-	if outcome == TestCodesLimited && deliver == DeliverCode {
+	if outcome == TestCodesLimited && deliver != DeliverNothing {
 		return "", CodesLimited(LimitCodes, TestShortLife)
 	}
 	return outcome, nil

@@ -348,12 +348,16 @@ func TruncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsec
 
 // NewRequest returns the first state of the request that n creates at now. Its Version is the store's to set.
 func NewRequest(n New, now time.Time) Request {
-	return Request{
+	r := Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, OtherMethods: slices.Clone(n.OtherMethods),
 		CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
 		KeyName: n.KeyName, BodyHash: n.BodyHash, Test: n.Test, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
 		Phase: Pending,
 	}
+	if r.IsDelivery() {
+		r.Phase = Expired
+	}
+	return r
 }
 
 // Clone returns a copy that shares nothing with r.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/panics"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 )
 
 // maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
@@ -111,6 +112,8 @@ type Initiation struct {
 	// Terms are those that the request gets. RequestedTerms are those that the client sent: a retry is recognized by them, and not by
 	// Terms, which also follow from the project's settings of the moment.
 	Terms, RequestedTerms Terms
+	// Given is the code to send with DeliverGiven. It is sent from memory, and never stored.
+	Given redact.Value[string]
 	// RequestedLocale is the locale as the client sent it. A retry is recognized by it, and not by ClientData.Locale, which is
 	// chosen from the languages that the project has at the moment.
 	RequestedLocale string
@@ -143,7 +146,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	created, err := s.createRequest(ctx, in, New{
 		ID: s.codes.RequestID(code), Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL,
 		KeyName: in.KeyName, BodyHash: bodyHash, Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms,
-		Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey, Creator: newCreator(in.Terms.Deliver),
+		Subject: s.subjectHash(in), Fresh: !in.IsRepeatable(), Creator: newCreator(in.Terms.Deliver),
 	})
 	if err != nil {
 		return Initiated{}, err
@@ -158,7 +161,13 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	return Initiated{Created: created, Code: code}, nil
 }
 
-// createRequest stores a request, or returns the one of a first try. Only the call that created a request with DeliverCode sends its
+// IsRepeatable reports whether a later call may mean the same request: one with the same Idempotency-Key, or the same code of the
+// client's own.
+func (in *Initiation) IsRepeatable() bool {
+	return in.HasIdempotencyKey || in.Terms.Deliver == DeliverGiven
+}
+
+// createRequest stores a request, or returns the one of a first try. Only the call that created a request sends its
 // code: of many that overlap, and of the retries after them, that is one at most.
 func (s *Service) createRequest(ctx context.Context, in Initiation, n New) (Created, error) {
 	slot, refusal := s.reserveSlot(in)
@@ -216,12 +225,12 @@ func (s *Service) reserveSlot(in Initiation) (CodeSlot, *Error) {
 	switch {
 	case in.Refusal != nil:
 		return nil, in.Refusal
-	case in.Terms.Deliver != DeliverCode || in.Test:
+	case in.Terms.Deliver == DeliverNothing || in.Test:
 		return noSlot{}, nil
 	case s.Sender == nil:
 		return nil, ErrNoCodes
 	}
-	slot, isFree := s.Sender.ReserveSlot(in.KeyName)
+	slot, isFree := s.Sender.ReserveSlot(in.KeyName, in.Given)
 	if !isFree {
 		return nil, errCodesBusy
 	}
@@ -230,7 +239,7 @@ func (s *Service) reserveSlot(in Initiation) (CodeSlot, *Error) {
 
 // newCreator returns the New.Creator of a call.
 func newCreator(deliver DeliverKind) string {
-	if deliver != DeliverCode {
+	if deliver == DeliverNothing {
 		return ""
 	}
 	creator := make([]byte, creatorBytes)
@@ -241,7 +250,7 @@ func newCreator(deliver DeliverKind) string {
 // observeStart notifies the observer of a request that was stored.
 func (s *Service) observeStart(r *Request, outcome TestOutcome) {
 	switch {
-	case s.Observer == nil:
+	case s.Observer == nil, r.IsDelivery(): // it is no verification
 	case r.Test:
 		s.Observer.TestStarted(outcome)
 	default:
@@ -258,7 +267,7 @@ func testKeyHash(hash [sha256.Size]byte) [sha256.Size]byte {
 
 // readFirstTry returns the request of a first try with the same Idempotency-Key, and the refusal if none is stored.
 func (s *Service) readFirstTry(ctx context.Context, in Initiation, id string, refusal *Error) (Created, error) {
-	if !in.HasIdempotencyKey {
+	if !in.IsRepeatable() {
 		return Created{}, refusal
 	}
 	switch first, err := s.store.ReadFinal(ctx, id); {
@@ -280,18 +289,22 @@ func (s *Service) subjectHash(in Initiation) string {
 }
 
 func (s *Service) codeFor(in Initiation) (Code, string, error) {
-	if !in.HasIdempotencyKey {
+	if !in.IsRepeatable() {
 		code, err := s.codes.NewCode(s.random)
 		if err != nil {
 			return Code{}, "", fmt.Errorf("make code: %w", err)
 		}
 		return code, "", nil
 	}
-	if n := len(in.IdempotencyKey); n == 0 || n > maxIdempotencyKey {
+	if n := len(in.IdempotencyKey); in.HasIdempotencyKey && (n == 0 || n > maxIdempotencyKey) {
 		return Code{}, "", &Error{
 			Code: CodeInvalidIdempotency, Field: "Idempotency-Key",
 			Message: fmt.Sprintf("Idempotency-Key must have 1 to %d characters.", maxIdempotencyKey),
 		}
+	}
+	if in.Terms.Deliver == DeliverGiven {
+		code, fingerprint := s.codes.deliveryFor(in)
+		return code, fingerprint, nil
 	}
 	return s.codes.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
 }
@@ -333,7 +346,7 @@ func bodyHash(in Initiation) string {
 
 // mayReplay refuses an existing request that is not the answer to a retry.
 func mayReplay(existing Request, in Initiation, bodyHash string) error {
-	if !in.HasIdempotencyKey {
+	if !in.IsRepeatable() {
 		return Unavailable(errors.New("a fresh code met a stored request")) // 2^-65: the random source is broken
 	}
 	// An older replica stores hashDigits for each key.
@@ -341,7 +354,7 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 		return &Error{
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
 			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata, locale, returnURL, " +
-				"assurance, purpose, browser or deliver. " +
+				"assurance, purpose, browser, deliver or code. " +
 				"Use a new key for a new verification.",
 		}
 	}
@@ -368,7 +381,11 @@ func (s *Service) StatusFor(ctx context.Context, id string, testKey bool) (Reque
 // StatusCached returns a request for the caller that ctx names as this replica knows it, which costs next to nothing. It may be
 // older than what another replica wrote just now; a final one never changes. The id is one that a CodeSpace made of a code.
 func (s *Service) StatusCached(ctx context.Context, id string) (Request, error) {
-	return s.store.ReadCached(ctx, id)
+	request, err := s.store.ReadCached(ctx, id)
+	if err == nil && request.IsDelivery() {
+		return Request{}, ErrNotFound
+	}
+	return request, err
 }
 
 // Subscribe returns a channel that gets a value after each change of the request; see Store.

@@ -90,7 +90,7 @@ func (s *Service) StoredRequest(ctx context.Context, id string, testKey bool) (R
 	if err != nil {
 		return Request{}, fmt.Errorf("read request: %w", err)
 	}
-	if !request.IsVisibleTo(testKey) {
+	if request.Test != testKey {
 		return Request{}, errOtherMode
 	}
 	return request, nil

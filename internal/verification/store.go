@@ -84,7 +84,7 @@ type Counter interface {
 	// Activity returns what became of the stored requests of a method since a time of the store clock, as far as this replica knows.
 	Activity(ctx context.Context, m Method, since time.Time) (Activity, error)
 
-	// CodesStarted returns how many requests with DeliverCode each API key of mode Live started since a time of the store clock, as far
+	// CodesStarted returns how many requests that deliver a code each API key of mode Live started since a time of the store clock, as far
 	// as this replica knows. A store may stop at MostCodesCounted in all.
 	CodesStarted(ctx context.Context, since time.Time) (map[string]int, error)
 }
@@ -139,7 +139,7 @@ type New struct {
 	Terms Terms
 	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
-	// Creator is 16 random lower-case hexadecimal digits with DeliverCode, and empty otherwise. It distinguishes two creations of one id
+	// Creator is 16 random lower-case hexadecimal digits where a code is delivered, and empty otherwise. It distinguishes two creations of one id
 	// in the same microsecond, of which only the stored one may send.
 	Creator string
 	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
@@ -181,7 +181,7 @@ type Limits struct {
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate
-	// Codes limits requests with DeliverCode, in all and by New.KeyName, beside the rates above and CodeNumberRates; zero if the
+	// Codes limits requests that deliver a code, in all and by New.KeyName, beside the rates above and CodeNumberRates; zero if the
 	// project sends no codes.
 	Codes CodeLimits
 	// DeclineCooldown is how long no request starts for a number, in its canonical form, whose owner answered "Not me" (see
@@ -227,7 +227,7 @@ const (
 // Waits are how long each rate asks a creation to wait; zero or less where it admits the creation.
 type Waits struct {
 	Key, PhoneNumber, Prefix, Subject, Declined time.Duration
-	// Codes and CodeNumber are those of requests with DeliverCode.
+	// Codes and CodeNumber are those of requests that deliver a code.
 	Codes, CodeNumber time.Duration
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 var (
@@ -54,6 +56,16 @@ func (b *bodies) readBody(w http.ResponseWriter, r *http.Request) (content []byt
 		return nil, func() {}, err
 	}
 	return content, reading.releaseBytes, nil
+}
+
+// ReadUnsigned reads a body whose signature is still to be checked, in the room that the bodies of webhooks share. The function must be
+// called when the body is no longer used. verification.Unavailable means that there is no room.
+func (h *Hook) ReadUnsigned(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
+	content, release, err = h.bodies.readBody(w, r)
+	if errors.Is(err, errBusy) {
+		err = verification.Unavailable(err)
+	}
+	return content, release, err
 }
 
 func (b *bodies) addBody(w http.ResponseWriter) *body {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/panics"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -51,11 +52,12 @@ type codeSlot struct {
 	*CodeSender
 
 	keyName string
+	given   redact.Value[string] // the client's own code; zero for the one that follows from the request
 }
 
 // ReserveSlot returns a place to send a code from; false if all are taken, or the share of the API key. One that is leaked leaves half of
 // them to the others, at least.
-func (s *CodeSender) ReserveSlot(keyName string) (verification.CodeSlot, bool) {
+func (s *CodeSender) ReserveSlot(keyName string, given redact.Value[string]) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.slots
@@ -65,7 +67,7 @@ func (s *CodeSender) ReserveSlot(keyName string) (verification.CodeSlot, bool) {
 	select {
 	case free <- struct{}{}:
 		s.taken[keyName]++
-		return codeSlot{s, keyName}, true
+		return codeSlot{s, keyName, given}, true
 	default:
 		return nil, false
 	}
@@ -86,7 +88,7 @@ func (s codeSlot) StartSending(r verification.Request) {
 	go func() {
 		defer s.Release()
 		defer panics.Recover(func(failure error) { s.Log.Error(failure, "sending of code ended", "requestID", r.ID) })
-		result := s.sendCode(&r)
+		result := s.sendCode(&r, s.given)
 		s.Metrics.countResult(&r, result)
 		if result.State != verification.CodeSent { // other reasons may say who has WhatsApp
 			s.Log.Info("code not sent", "requestID", r.ID, "reason", result.Reason)
@@ -111,13 +113,16 @@ func (s *CodeSender) Drain() {
 }
 
 // sendCode makes the one call for a request. Its state is empty if the message may have been sent.
-func (s *CodeSender) sendCode(r *verification.Request) verification.CodeResult {
+func (s *CodeSender) sendCode(r *verification.Request, given redact.Value[string]) verification.CodeResult {
 	current, now := s.Settings(), s.Clock.Now()
 	left := r.CreatedAt.Add(verification.CodeSendTime).Sub(now)
 	if left <= 0 {
 		return newNotSent(reasonTooLate)
 	}
-	code, ok := current.DeliveredCode(r, now)
+	code, ok := given, r.IsDelivery()
+	if !ok {
+		code, ok = current.DeliveredCode(r, now)
+	}
 	if !ok || current.WhatsApp.Codes == nil {
 		return newNotSent(reasonNotConfigured)
 	}

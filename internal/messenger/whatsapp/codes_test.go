@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -94,7 +95,7 @@ func (f *fixture) createCode(key, number, locale string) verification.Request {
 // start has the code of a request sent, in a bubble of package synctest.
 func (f *codeFixture) start(r verification.Request) {
 	f.t.Helper()
-	slot, ok := f.sender.ReserveSlot("shop")
+	slot, ok := f.sender.ReserveSlot("shop", redact.Value[string]{})
 	f.Expect(ok).To(BeTrue())
 	slot.StartSending(r)
 }
@@ -214,16 +215,16 @@ func TestCodeSender_64InFlight(t *testing.T) {
 		for range 31 {
 			f.start(r)
 		}
-		last, ok := f.sender.ReserveSlot("shop")
+		last, ok := f.sender.ReserveSlot("shop", redact.Value[string]{})
 		f.Expect(ok).To(BeTrue())
-		_, ok = f.sender.ReserveSlot("shop")
+		_, ok = f.sender.ReserveSlot("shop", redact.Value[string]{})
 		f.Expect(ok).To(BeFalse(), "a key has half of them at most")
 		for range 32 {
-			other, ok := f.sender.ReserveSlot("kiosk")
+			other, ok := f.sender.ReserveSlot("kiosk", redact.Value[string]{})
 			f.Expect(ok).To(BeTrue())
 			defer other.Release()
 		}
-		_, ok = f.sender.ReserveSlot("counter")
+		_, ok = f.sender.ReserveSlot("counter", redact.Value[string]{})
 		f.Expect(ok).To(BeFalse())
 		last.Release()
 		f.start(r)
@@ -251,7 +252,7 @@ func TestCodeSender_drains(t *testing.T) {
 		f.Expect(f.codeOf(two)).To(Equal(verification.CodeResult{State: verification.CodeSent, Reason: "other_number"}))
 		f.Expect(testutil.ToFloat64(f.metrics.failures.WithLabelValues("other_number"))).To(BeEquivalentTo(1))
 		f.Expect(f.outcomesOf("BR")).To(Equal(map[string]int{"sent": 1}))
-		_, ok := f.sender.ReserveSlot("shop")
+		_, ok := f.sender.ReserveSlot("shop", redact.Value[string]{})
 		f.Expect(ok).To(BeFalse())
 
 		stuck := newCodeFixture(t, accepting)

@@ -40,7 +40,7 @@ func describeProject(p *verifyv1.VerificationProject, s *scrubber) any {
 	keys := make([]fields, 0, len(spec.APIKeys))
 	for i := range spec.APIKeys {
 		k := &spec.APIKeys[i]
-		keys = append(keys, fields{"name": k.Name, "scopes": k.EffectiveScopes(), "secretRef": k.SecretRef, "expiresAt": k.ExpiresAt})
+		keys = append(keys, fields{"name": k.Name, "scopes": k.EffectiveScopes(), "secretRef": k.Secret(), "expiresAt": k.ExpiresAt})
 	}
 	described := fields{
 		"baseURL": describeURL(spec.BaseURL), "suspend": spec.Suspend, "apiKeys": keys, "hasPage": spec.Page != nil, "texts": len(spec.Texts),

@@ -68,6 +68,9 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 	if at < 0 {
 		return fmt.Errorf("project %s has no API key %s", name, keyName)
 	}
+	if keys[at].SigningSecretRef != nil {
+		return fmt.Errorf("%s is no API key: its identity server signs with a secret that is changed there, and then in its Secret", keyName)
+	}
 	if c.finish {
 		return c.removeKey(ctx, opened, at)
 	}

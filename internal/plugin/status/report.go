@@ -174,7 +174,7 @@ func describeKeys(p *verifyv1.VerificationProject) []Key {
 	keys := make([]Key, 0, len(p.Spec.APIKeys))
 	for i := range p.Spec.APIKeys {
 		k := &p.Spec.APIKeys[i]
-		key := Key{Name: k.Name, Scopes: k.EffectiveScopes(), Secret: k.SecretRef.Name, SecretKey: k.SecretRef.Key}
+		key := Key{Name: k.Name, Scopes: k.EffectiveScopes(), Secret: k.Secret().Name, SecretKey: k.Secret().Key}
 		if k.ExpiresAt != nil {
 			key.ExpiresAt = k.ExpiresAt.UTC()
 		}

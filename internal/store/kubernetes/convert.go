@@ -35,7 +35,7 @@ var (
 		"": verification.LevelPossession, verifyv1.AssuranceLevelSession: verification.LevelSession,
 	}
 	deliverKinds = map[verifyv1.Deliver]verification.DeliverKind{
-		"": verification.DeliverNothing, verifyv1.DeliverCode: verification.DeliverCode,
+		"": verification.DeliverNothing, verifyv1.DeliverCode: verification.DeliverCode, verifyv1.DeliverGiven: verification.DeliverGiven,
 	}
 	vias       = map[verifyv1.Via]verification.Via{"": verification.ViaMessage, verifyv1.ViaCode: verification.ViaCode}
 	codeStates = map[verifyv1.CodeState]verification.CodeState{
@@ -95,7 +95,11 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
 		return none, errors.New("init has no valid times")
 	}
-	return r, readStatus(&o.Status, &r)
+	err = readStatus(&o.Status, &r)
+	if r.IsDelivery() {
+		r.Phase = verification.Expired // an object begins as Pending, because no creation writes its status
+	}
+	return r, err
 }
 
 // methodName returns the name of a method in the spec. A test key's has one of its own.

@@ -303,14 +303,15 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	expire, since, versions, names := make([]time.Time, n), make([]time.Time, n), make([]int64, n), make([]string, n)
 	data, references, works, deliver := make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
+	phases := make([]string, n)
 	for i, c := range admitted {
 		r := &c.out.Request
 		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
 		data[i], references[i] = encodeClientData(r), r.Reference
 		works[i], since[i] = workOf(r)
-		deliver[i] = string(r.Terms.Deliver)
+		deliver[i], phases[i] = string(r.Terms.Deliver), string(r.Phase)
 	}
 	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data,
-		references, works, b.calls[0].in.Test, deliver)
+		references, works, b.calls[0].in.Test, deliver, phases)
 }

@@ -40,7 +40,8 @@ func (s *Store) List(ctx context.Context, q verification.ListQuery) (verificatio
 		page.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	for _, r := range found {
-		// All do, but those that have lapsed without being expired yet, and those of a number with another reference.
+		// All do, but those that have lapsed without being expired yet, deliveries of the other mode, and those of a number with another
+		// reference.
 		if q.Selects(&r.Request, r.readAt) {
 			page.Requests = append(page.Requests, r.Request)
 		}
@@ -75,6 +76,9 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 			otherForm = forms[1].E164()
 		}
 		return limitRows(found, q.Limit), append(arguments, forms[0].E164(), otherForm)
+	}
+	if q.Deliveries { // none has a reference
+		return limitRows(sqlListDeliveries, q.Limit), arguments
 	}
 	if q.Reference == "" {
 		return limitRows(all, q.Limit), arguments

@@ -29,8 +29,10 @@ const longestPage = "201"
 
 // The conditions that select the requests of test keys, for which an index stands, and all others.
 const (
-	ofTestKeys = " AND test"
-	ofLiveKeys = " AND NOT test"
+	ofTestKeys = " AND test AND deliver <> 'GIVEN'"
+	ofLiveKeys = " AND NOT test AND deliver <> 'GIVEN'"
+	// ofDeliveries selects the deliveries of both modes, of which test keys make few.
+	ofDeliveries = " AND deliver = 'GIVEN'"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
 )
@@ -119,6 +121,7 @@ var (
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
 	sqlListTestReference = listStatement(ofTestKeys + withReference)
+	sqlListDeliveries    = listStatement(ofDeliveries)
 	sqlFind              = findStatement(ofLiveKeys)
 	sqlFindTest          = findStatement(ofTestKeys)
 
@@ -162,10 +165,11 @@ var (
 			(project, id, phone, method, test, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase,
 			version, work, since, deliver)
 		SELECT $1, u.id, u.phone, u.method, $15::boolean, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
-			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since, u.deliver
+			u.client_data, u.reference, u.phase, u.version, u.work, u.since, u.deliver
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
-				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[], $16::text[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work, deliver)`
+				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[], $16::text[], $17::text[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work, deliver,
+				phase)`
 
 	// sqlCountKeys records a batch's admissions by key, with the number of each key's last one.
 	sqlCountKeys = `WITH counted AS (

@@ -184,7 +184,7 @@ func groupsOf(n verification.New, limits verification.Limits, waits *verificatio
 	if n.Subject != "" && limits.PerSubject.Limited() {
 		groups = append(groups, group{"subject " + n.Subject, limits.PerSubject, &waits.Subject})
 	}
-	if n.Terms.Deliver == verification.DeliverCode && !n.Test {
+	if n.Terms.Deliver != verification.DeliverNothing && !n.Test {
 		groups = append(groups, codeGroupsOf(n, limits.Codes, waits)...)
 	}
 	return groups

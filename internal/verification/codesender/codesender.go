@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -19,7 +20,7 @@ type Sender struct {
 func New(free int) *Sender { return &Sender{free: free} }
 
 // ReserveSlot takes a free slot.
-func (s *Sender) ReserveSlot(string) (verification.CodeSlot, bool) {
+func (s *Sender) ReserveSlot(string, redact.Value[string]) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == 0 {

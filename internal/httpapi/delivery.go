@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"github.com/phoneproof/phoneproof/internal/redact"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// deliveryBody holds the fields of the deliver body that are used.
+type deliveryBody struct {
+	PhoneNumber textField `json:"phoneNumber"`
+	Code        textField `json:"code"`
+	Method      textField `json:"method"`
+	Locale      textField `json:"locale"`
+	Subject     textField `json:"subject"`
+}
+
+// decodeDelivery reads the body of deliver, as strictly as decodeInit.
+func decodeDelivery(data []byte) (deliveryBody, error) {
+	var body deliveryBody
+	err := decodeObject(data, &body, func(name string) bool { return isInitField(name) || name == fieldCode })
+	if err != nil {
+		return deliveryBody{}, err
+	}
+	return body, body.checkTypes()
+}
+
+// checkTypes returns an error for a field whose value has the wrong type, or text that is not Unicode.
+func (b *deliveryBody) checkTypes() error {
+	for i, known := range [...]namedField{
+		{fieldPhoneNumber, &b.PhoneNumber}, {fieldCode, &b.Code}, {fieldMethod, &b.Method}, {fieldLocale, &b.Locale}, {fieldSubject, &b.Subject},
+	} {
+		if err := known.field.checkType(known.name, i > 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveDeliver answers POST /api/verify/deliver. A refusal is written in the form that the caller reads.
+func (x *exchange) serveDeliver() error {
+	var from *format
+	initiated, err := x.startDelivery(&from)
+	if err != nil {
+		shown, cause := publicError(x.r.Context(), err)
+		x.reportRateLimited(shown)
+		if from != nil && from.refusesByBody && statusOf(shown.Code) < http.StatusServiceUnavailable && shown != errClientGone {
+			x.cause = cause
+			x.refuseByBody(shown)
+			return nil
+		}
+		return err
+	}
+	x.reportRemaining(initiated.Created)
+	x.sendAnswer(http.StatusAccepted, append(appendTest(fmt.Appendf(nil, `{"deliveryId":%q`, initiated.Request.ID), &initiated.Request), "}\n"...))
+	return nil
+}
+
+// startDelivery stores a delivery, or finds the one that it repeats. It sets from if the caller's server signed the call.
+func (x *exchange) startDelivery(from **format) (verification.Initiated, error) {
+	key, body, err := x.readDelivery(from)
+	if err != nil {
+		return verification.Initiated{}, err
+	}
+	initiation, err := x.checkInitiation(&initBody{
+		PhoneNumber: body.PhoneNumber, Method: body.Method, Locale: body.Locale, Subject: body.Subject,
+	})
+	if err != nil {
+		return verification.Initiated{}, err
+	}
+	pattern := digitCode
+	if key.CodeLetters {
+		pattern = letterCode
+	}
+	switch {
+	case initiation.Method != verification.WhatsApp:
+		return verification.Initiated{}, errDeliveryMethod
+	case !body.Code.given:
+		return verification.Initiated{}, errMissingDeliveryCode
+	case !pattern.MatchString(body.Code.value):
+		return verification.Initiated{}, errDeliveryCode
+	}
+	initiation.Terms, initiation.OtherMethods = verification.Terms{Deliver: verification.DeliverGiven}, nil
+	initiation.Given = redact.New(body.Code.value)
+	return x.startFor(key, initiation)
+}
+
+// The forms of a code that is delivered.
+var (
+	digitCode  = regexp.MustCompile(`^[0-9]{4,10}$`)
+	letterCode = regexp.MustCompile(`^[A-Z0-9]{4,10}$`)
+)
+
+// readDelivery returns what is to be delivered, for the caller's API key or what its server signed.
+func (x *exchange) readDelivery(from **format) (settings.Key, deliveryBody, error) {
+	values, err := url.ParseQuery(x.r.URL.RawQuery)
+	if err == nil && len(values["format"]) > 0 {
+		return x.readSigned(values, from)
+	}
+	key, err := x.authorizeWithoutQuery(settings.ScopeDeliver)
+	if err != nil {
+		return settings.Key{}, deliveryBody{}, err
+	}
+	body, err := readBodyAs(x, decodeDelivery)
+	return key, body, err
+}
