@@ -93,13 +93,18 @@ func (space CodeSpace) CodeFor(apiKeyHash [sha256.Size]byte, idempotencyKey stri
 	return space.codeOf([randomSymbols]byte(mac.Sum(nil)))
 }
 
-// deliveryFor returns the code that identifies a delivery, and its fingerprint of number and code, which a repetition is recognized by.
-// Both need the API key, so no reader of stored requests finds the code by trying them all.
-func (space CodeSpace) deliveryFor(in Initiation) (identity Code, fingerprint string) {
+// fingerprintOf returns the fingerprint of a delivery's number and code, which a repetition is recognized by. It needs the API key, so no
+// reader of stored requests finds the code by trying them all.
+func (space CodeSpace) fingerprintOf(in Initiation) string {
 	mac := hmac.New(sha256.New, in.KeyHash[:])
 	// No project's name begins like this, and neither a number nor a code has a NUL.
-	io.WriteString(mac, "delivery\x00"+space.name+"\x00"+in.Phone.E164()+"\x00"+in.Given.Reveal()) //nolint:errcheck // as below
-	fingerprint = hex.EncodeToString(mac.Sum(nil))[:hashDigits]
+	io.WriteString(mac, "delivery\x00"+space.name+"\x00"+in.Phone.E164()+"\x00"+in.Given.Reveal()) //nolint:errcheck // hash.Hash never returns an error
+	return hex.EncodeToString(mac.Sum(nil))[:hashDigits]
+}
+
+// deliveryFor returns the code that a delivery has its id from, and its fingerprint.
+func (space CodeSpace) deliveryFor(in Initiation) (identity Code, fingerprint string) {
+	fingerprint = space.fingerprintOf(in)
 	name := "\x00delivery\x00" + fingerprint // no header has a NUL
 	if in.HasIdempotencyKey {
 		name = "\x00delivery key\x00" + in.IdempotencyKey

@@ -40,8 +40,7 @@ func (s *Store) List(ctx context.Context, q verification.ListQuery) (verificatio
 		page.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	for _, r := range found {
-		// All do, but those that have lapsed without being expired yet, deliveries of the other mode, and those of a number with another
-		// reference.
+		// All do, but those that have lapsed without being expired yet, and those of a number with another reference.
 		if q.Selects(&r.Request, r.readAt) {
 			page.Requests = append(page.Requests, r.Request)
 		}
@@ -64,7 +63,12 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 		arguments = append(arguments, q.Phase == "" || q.Phase == phase)
 	}
 	all, referenced := sqlList, sqlListReference
-	if q.Test {
+	switch {
+	case q.Test && q.Deliveries:
+		all = sqlListTestDelivered
+	case q.Deliveries:
+		all = sqlListDelivered
+	case q.Test:
 		all, referenced = sqlListTest, sqlListTestReference
 	}
 	if forms := phone.Variants(q.Phone); len(forms) > 0 {
@@ -77,10 +81,7 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 		}
 		return limitRows(found, q.Limit), append(arguments, forms[0].E164(), otherForm)
 	}
-	if q.Deliveries { // none has a reference
-		return limitRows(sqlListDeliveries, q.Limit), arguments
-	}
-	if q.Reference == "" {
+	if q.Reference == "" || q.Deliveries { // which have none
 		return limitRows(all, q.Limit), arguments
 	}
 	return limitRows(referenced, q.Limit), append(arguments, q.Reference)

@@ -31,8 +31,9 @@ const longestPage = "201"
 const (
 	ofTestKeys = " AND test AND deliver <> 'GIVEN'"
 	ofLiveKeys = " AND NOT test AND deliver <> 'GIVEN'"
-	// ofDeliveries selects the deliveries of both modes, of which test keys make few.
-	ofDeliveries = " AND deliver = 'GIVEN'"
+	// The same of deliveries.
+	ofTestDeliveries = " AND test AND deliver = 'GIVEN'"
+	ofLiveDeliveries = " AND NOT test AND deliver = 'GIVEN'"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
 )
@@ -121,7 +122,8 @@ var (
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
 	sqlListTestReference = listStatement(ofTestKeys + withReference)
-	sqlListDeliveries    = listStatement(ofDeliveries)
+	sqlListTestDelivered = listStatement(ofTestDeliveries)
+	sqlListDelivered     = listStatement(ofLiveDeliveries)
 	sqlFind              = findStatement(ofLiveKeys)
 	sqlFindTest          = findStatement(ofTestKeys)
 

@@ -17,7 +17,8 @@ import (
 // statements holds every statement of the store.
 var statements = map[string]string{
 	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlCodes": sqlCodes, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlList": sqlList, "sqlListReference": sqlListReference,
-	"sqlListTest": sqlListTest, "sqlListTestReference": sqlListTestReference, "sqlFind": sqlFind, "sqlFindTest": sqlFindTest, "sqlAddKeys": sqlAddKeys,
+	"sqlListTest": sqlListTest, "sqlListTestReference": sqlListTestReference, "sqlListDelivered": sqlListDelivered,
+	"sqlListTestDelivered": sqlListTestDelivered, "sqlFind": sqlFind, "sqlFindTest": sqlFindTest, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,

@@ -25,6 +25,7 @@ func codeLimitChecks() []check {
 		{name: "delete a request with a code a day after its creation", needs: Queue | SteppedClock, run: codesDeleted},
 		{name: "count on after a flood of links and a restart of all replicas", needs: SteppedClock, run: codesFlooded},
 		{name: "report how many codes each key started", run: countsCodes},
+		{name: "keep a delivery as EXPIRED from its start, count it as a code, and list it only when asked", run: keepsDelivery},
 	}
 }
 
@@ -305,6 +306,38 @@ func countsCodes(ctx context.Context, t *trial) {
 			t.Expect(counter.CodesStarted(ctx, since)).To(Equal(want))
 		}
 	}
+}
+
+// keepsDelivery reads at one replica what was written at another.
+func keepsDelivery(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	n := t.newCodeFor("one", numberOf(1))
+	n.Terms, n.BodyHash = verification.Terms{Deliver: verification.DeliverGiven}, "0123456789abcdef0123456789abcdef"
+	limits := codesPerKey(1, 1)
+	made := t.expectAdmitted(ctx, a, n, limits).Request
+	t.Expect(made.Phase).To(Equal(verification.Expired))
+	t.Expect(made.Event()).To(BeZero())
+	t.harness.Settle()
+	t.Expect(t.getRequest(ctx, b, n.ID)).To(equalRequest(made))
+	t.expectCodesLimited(ctx, b, t.newCodeFor("one", numberOf(2)), limits, verification.LimitCodes)
+	t.expectCodesLimited(ctx, b, t.newCodeFor("two", numberOf(1)), verification.Limits{}, verification.LimitCodeNumber)
+
+	written := t.updateRequest(ctx, b, n.ID, func(r *verification.Request, now time.Time) error {
+		return r.RecordCodeResult(verification.CodeResult{State: verification.CodeNotSent, Reason: "payment"}, now, allEvents)
+	})
+	t.Expect(written.Hints).To(BeEmpty())
+	t.Expect(verification.Next(&written, written.CreatedAt, verification.Policy{Events: verification.EventsOn, Kinds: allEvents})).
+		To(Equal(verification.Action{Step: verification.StepWait, At: written.CreatedAt.Add(verification.CodeKept)}))
+	again, err := a.Create(ctx, n, limits)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(again).To(And(HaveField("Existing", true), HaveField("Request", equalRequest(written))))
+
+	link := t.createRequest(ctx, a, t.newForKey("one", numberOf(3)))
+	t.expectListed(ctx, a, verification.ListQuery{Limit: 10}, link)
+	for test, want := range map[bool][]verification.Request{false: {written}, true: nil} {
+		t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: verification.ListFilter{Deliveries: true, Test: test}}, want...)
+	}
+	t.Expect(a.(verification.Counter).CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 1))
 }
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.

@@ -14,27 +14,39 @@ type Sender struct {
 	mu   sync.Mutex
 	free int // slots
 	sent []verification.Request
+	// given are the clients' own codes among them.
+	given []string
+}
+
+// slot is a place with the client's own code; empty for none.
+type slot struct {
+	*Sender
+
+	given string
 }
 
 // New returns a sender with that many free slots.
 func New(free int) *Sender { return &Sender{free: free} }
 
 // ReserveSlot takes a free slot.
-func (s *Sender) ReserveSlot(string, redact.Value[string]) (verification.CodeSlot, bool) {
+func (s *Sender) ReserveSlot(_ string, given redact.Value[string]) (verification.CodeSlot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == 0 {
 		return nil, false
 	}
 	s.free--
-	return s, true
+	return slot{s, given.Reveal()}, true
 }
 
 // StartSending records the request.
-func (s *Sender) StartSending(r verification.Request) {
+func (s slot) StartSending(r verification.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, r)
+	if s.given != "" {
+		s.Sender.given = append(s.Sender.given, s.given)
+	}
 }
 
 // Release frees a slot.
@@ -56,6 +68,13 @@ func (s *Sender) CountFree() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free
+}
+
+// ListGiven returns the clients' own codes that were recorded, in their order.
+func (s *Sender) ListGiven() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.given)
 }
 
 // ListSent returns the requests that were recorded, in their order.
