@@ -103,9 +103,15 @@ func (w *mutator) mutateObject(s *apiextensionsv1.JSONSchemaProps, path []any) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		child := s.Properties[name]
+		if set := w.valueAt(path).(map[string]any); set[name] == nil && set[insteadOf[name]] != nil {
+			continue // another entry of the list sets it
+		}
 		w.mutateValue(&child, append(slices.Clone(path), name))
 	}
 }
+
+// insteadOf has the fields that exclude one another.
+var insteadOf = map[string]string{"secretRef": "signingSecretRef", "signingSecretRef": "secretRef"}
 
 func (w *mutator) mutateArray(s *apiextensionsv1.JSONSchemaProps, path []any) {
 	entries := w.valueAt(path).([]any)

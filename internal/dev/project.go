@@ -160,7 +160,7 @@ func (f *projectFiles) makeUpMissing() error {
 	if err != nil || len(project.Validate()) > 0 {
 		return nil //nolint:nilerr // the server reports what is wrong, without its values
 	}
-	f.keys = project.Spec.APIKeys
+	f.keys = slices.DeleteFunc(slices.Clone(project.Spec.APIKeys), func(k verifyv1.APIKey) bool { return k.SigningSecretRef != nil })
 	if i := slices.IndexFunc(f.keys, isPageKey); i > 0 {
 		f.keys = slices.Concat(f.keys[i:i+1], f.keys[:i], f.keys[i+1:])
 	}

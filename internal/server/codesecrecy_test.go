@@ -99,12 +99,15 @@ func newSecrecy(t *testing.T) *secrecy {
 	t.Cleanup(w.answer)
 	w.options.Platforms.SimulatorURL = graph.URL
 	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	signing := ref("signing")
 	project := &verifyv1.VerificationProject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "acme"},
 		Spec: verifyv1.VerificationProjectSpec{
 			BaseURL: "https://verify.example", Page: &verifyv1.Page{ReturnURLs: []verifyv1.ReturnURL{"https://shop.example"}},
 			APIKeys: []verifyv1.APIKey{{
 				Name: "backend", SecretRef: ref("key"), Scopes: []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver},
+			}, {
+				Name: "login", SigningSecretRef: &signing, Scopes: []verifyv1.Scope{verifyv1.ScopeDeliver},
 			}},
 			WhatsApp: &verifyv1.WhatsApp{
 				PhoneNumber: "+4915113000000", PhoneNumberID: "1234567890", AccessTokenSecretRef: ref("token"), AppSecretRef: ref("secret"),
@@ -118,7 +121,7 @@ func newSecrecy(t *testing.T) *secrecy {
 			Request: verifyv1.RequestSettings{TTL: "10m"},
 		},
 	}
-	values := map[string]string{"key": apiKey, "token": "sim_token", "secret": "sim_secret"}
+	values := map[string]string{"key": apiKey, "token": "sim_token", "secret": "sim_secret", "signing": "v1," + signingSecret}
 	current := settings.FromProject(project, settings.InspectSecrets(project, func(ref verifyv1.SecretKeyRef) ([]byte, bool) {
 		return []byte(values[ref.Key]), true
 	}, w.clock.Now()))

@@ -100,6 +100,24 @@ func (f *codeFixture) start(r verification.Request) {
 	slot.StartSending(r)
 }
 
+// TestCodeSender_sendsGivenCode: what the client gave, and not what follows from the request.
+func TestCodeSender_sendsGivenCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var body []byte
+		f := newCodeFixture(t, func(r *http.Request) (int, string, error) {
+			body, _ = io.ReadAll(r.Body)
+			return accepting(r)
+		})
+		r := f.createCode("first", user, "pt-BR")
+		r.Terms.Deliver = verification.DeliverGiven
+		slot, ok := f.sender.ReserveSlot("shop", redact.New("QX7K2M"))
+		f.Expect(ok).To(BeTrue())
+		slot.StartSending(r)
+		synctest.Wait()
+		f.Expect(string(body)).To(And(ContainSubstring(`"text":"QX7K2M"`), ContainSubstring(`"code":"pt_BR"`)))
+	})
+}
+
 func (f *codeFixture) outcomesOf(country string) map[string]int {
 	counts := map[string]int{}
 	for _, outcome := range codeOutcomes {
