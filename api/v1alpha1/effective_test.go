@@ -208,8 +208,8 @@ func TestSecretRefs_haveNoDuplicates(t *testing.T) {
 		keys = append(keys, ref.Name+"/"+ref.Key)
 	}
 	g.Expect(keys).To(Equal([]string{
-		"shop/api-key", "shop/webhook-secret", "shop/webhook-secret-old", "shop/webhook-secret-test", "shop/access-token", "shop/app-secret", "shop/bot-token",
-		"shop-db-app/uri", "shop-db-ca/ca.crt",
+		"shop/api-key", "shop/login", "shop/webhook-secret", "shop/webhook-secret-old", "shop/webhook-secret-test", "shop/access-token", "shop/app-secret",
+		"shop/bot-token", "shop-db-app/uri", "shop-db-ca/ca.crt",
 	}))
 }
 

@@ -64,6 +64,16 @@ var codeMutants = []Mutant{
 		Suite: "domain more", Test: "TestBodyHash_deliver",
 	},
 	{
+		Name: "delivery-that-clients-find", Promise: "docs/security.md#what-holds-at-which-level: a delivery that verifies a number",
+		Symbol: "verification.(*Request).IsVisibleTo", Old: " && !r.IsDelivery()", New: "",
+		Suite: "domain", Test: "TestDelivery_nothingFindsIt",
+	},
+	{
+		Name: "delivery-code-without-the-key", Promise: "docs/security.md#what-holds-at-which-level: an identity server's code in a store",
+		Symbol: "verification.CodeSpace.fingerprintOf", Old: "in.KeyHash[:]", New: "space.key[:]",
+		Suite: "domain", Test: "TestDelivery_hidesTheCode",
+	},
+	{
 		Name: "old-message-for-each-key", Promise: "docs/security.md#codes-that-come-back: a message of before the request",
 		Symbol: "verification.bodyHash", Old: "onceKey.MatchString(in.IdempotencyKey)", New: `in.IdempotencyKey != ""`,
 		Suite: "domain", Test: "TestReceive_aMessengerThatIsBehind",

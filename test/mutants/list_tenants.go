@@ -41,7 +41,7 @@ var proofMutants = []Mutant{
 	},
 	{
 		Name: "test-request-meets-messengers", Promise: "docs/testing.md#what-it-cannot-do: no message verifies a test key's request",
-		Symbol: "verification.(*Service).applyTransition", Old: "if r.Test {", New: "if false {",
+		Symbol: "verification.(*Service).applyTransition", Old: "if !r.IsVisibleTo(false) {", New: "if r.IsDelivery() {",
 		Suite: "domain", Test: "TestTestRequest_meetsNoMessenger",
 	},
 	{
