@@ -53,6 +53,9 @@ func (c *Client) callFor(ctx context.Context, requestID string, what call, into 
 // call makes a call, with retries, and decodes its answer. An error is an *Error, or that of ctx.
 func (c *Client) call(ctx context.Context, what call, into any) error {
 	var body []byte
+	if what.idempotencyKey != "" && !isPrintable(what.idempotencyKey) {
+		return newArgumentError("Idempotency-Key", "an Idempotency-Key has characters of ASCII alone, without spaces and line breaks")
+	}
 	if what.body != nil {
 		var err error
 		if body, err = json.Marshal(what.body); err != nil {

@@ -89,14 +89,8 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 	if key == "" {
 		key = "once_" + strings.ToLower(rand.Text()) // the form of keys that are made for one call alone
 	}
-	if !isPrintable(key) {
-		return nil, newArgumentError("Idempotency-Key", "an Idempotency-Key has characters of ASCII alone, without spaces and line breaks")
-	}
 	started := &Started{}
-	err := c.call(ctx, call{
-		method: http.MethodPost, path: "init", body: params, idempotencyKey: key,
-	}, started)
-	if err != nil {
+	if err := c.call(ctx, call{method: http.MethodPost, path: "init", body: params, idempotencyKey: key}, started); err != nil {
 		return nil, err
 	}
 	if params.Deliver == DeliverCode && started.CodeLength == 0 {
@@ -104,6 +98,28 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 		return nil, &Error{Code: CodeCodesUnsupported, Status: http.StatusOK, Message: message}
 	}
 	return started, nil
+}
+
+// Deliver has a code that you made sent to a number, and returns once that is stored, before it is sent: Get with deliveryID shows how it
+// went. You check the code.
+func (c *Client) Deliver(ctx context.Context, params DeliverParams) (deliveryID string, err error) {
+	var answer delivered
+	err = c.call(ctx, call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey}, &answer)
+	return answer.DeliveryID, err
+}
+
+// delivered is the answer of Deliver.
+type delivered struct {
+	DeliveryID string `json:"deliveryId"`
+}
+
+// UnmarshalJSON reads an answer of the API.
+func (d *delivered) UnmarshalJSON(content []byte) error {
+	type plain delivered
+	if err := json.Unmarshal(content, (*plain)(d)); err != nil {
+		return err
+	}
+	return require(d.DeliveryID)
 }
 
 // Status returns where a request stands, at once.
@@ -221,7 +237,7 @@ func (c *Client) Get(ctx context.Context, requestID string) (*Request, error) {
 // List returns the requests of the project, newest first, and calls for further ones as they are needed. An error ends it.
 func (c *Client) List(ctx context.Context, params ListParams) iter.Seq2[*Request, error] {
 	query := url.Values{}
-	for name, value := range map[string]string{"status": params.Status, "reference": params.Reference} {
+	for name, value := range map[string]string{"status": params.Status, "reference": params.Reference, "kind": params.Kind} {
 		if value != "" {
 			query.Set(name, value)
 		}

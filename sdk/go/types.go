@@ -26,6 +26,9 @@ const (
 	// DeliverCode has eight digits sent to the number.
 	DeliverCode = "CODE"
 
+	// KindDelivery is the kind of what Deliver stored.
+	KindDelivery = "DELIVERY"
+
 	// ProvenInSession and those below it are assurances of a verified number. One without was reported by the messenger.
 	ProvenInSession       = "session"
 	ProvenBySharedContact = "shared_contact"
@@ -56,6 +59,18 @@ type StartParams struct {
 	// Deliver is DeliverCode, or empty: nothing is sent to the number.
 	Deliver string `json:"deliver,omitempty"`
 	// IdempotencyKey names this verification for retries by you. If it is empty, the retries of this call have one of their own.
+	IdempotencyKey string `json:"-"`
+}
+
+// DeliverParams are what Deliver sends. PhoneNumber and Code are required; those that StartParams has, too, mean the same.
+type DeliverParams struct {
+	PhoneNumber string `json:"phoneNumber"`
+	// Code has 4 to 10 digits, or also letters from A to Z if the API key may send them.
+	Code    string `json:"code"`
+	Method  string `json:"method,omitempty"`
+	Locale  string `json:"locale,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	// IdempotencyKey names this delivery. If it is empty, the server knows a repetition by the number and the code.
 	IdempotencyKey string `json:"-"`
 }
 
@@ -132,7 +147,9 @@ func (s *Status) UnmarshalJSON(content []byte) error {
 
 // Request is a stored request. Fields that Status has, too, mean the same.
 type Request struct {
-	RequestID         string            `json:"requestId"`
+	RequestID string `json:"requestId"`
+	// Kind is KindDelivery for what Deliver stored.
+	Kind              string            `json:"kind"`
 	Status            string            `json:"status"`
 	PhoneNumber       string            `json:"phoneNumber"`
 	ActualPhoneNumber string            `json:"actualPhoneNumber"`
@@ -191,6 +208,8 @@ type DeliveryAttempt struct {
 type ListParams struct {
 	Status    string
 	Reference string
+	// Kind is KindDelivery for deliveries, which are listed in no other way.
+	Kind string
 	// Since is the earliest time of creation.
 	Since time.Time
 	// Limit is how many requests one call returns at most, 1 to 200; 0 for 50. List goes on with the next call.

@@ -37,7 +37,10 @@ var sources = map[string]struct {
 
 // typeNames name the types of each library that have the fields of a schema.
 var typeNames = map[string]map[string]string{
-	"InitRequest":            {"go": "StartParams", "typescript": "StartParams"}, // Python's are arguments
+	// Python's are arguments.
+	"InitRequest":            {"go": "StartParams", "typescript": "StartParams"},
+	"DeliverRequest":         {"go": "DeliverParams", "typescript": "DeliverParams"},
+	"DeliverResponse":        {"go": "delivered", "typescript": "Delivered", "python": "Delivered"},
 	"InitResponse":           {"go": "Started", "typescript": "Started", "python": "Started"},
 	"StatusResponse":         {"go": "Status", "typescript": "Status", "python": "Status"},
 	"StoredRequest":          {"go": "Request", "typescript": "StoredRequest", "python": "StoredRequest"},
@@ -50,7 +53,7 @@ var typeNames = map[string]map[string]string{
 
 // operations are what the drivers call the operations of the API.
 var operations = map[string]string{
-	"initVerification": "start", "getVerificationStatus": "status", "confirmVerification": "confirm", "cancelVerification": "cancel",
+	"initVerification": "start", "deliverCode": "deliver", "getVerificationStatus": "status", "confirmVerification": "confirm", "cancelVerification": "cancel",
 	"redeliverEvent": "redeliver", "listRequests": "list", "findRequests": "find", "getRequest": "get", "getOpenAPI": "openapi",
 }
 
@@ -77,13 +80,17 @@ func TestFields(t *testing.T) {
 			})
 		}
 	}
-	t.Run("InitRequest in python", func(t *testing.T) {
-		start := regexp.MustCompile(`(?s)\n    def start\((.*?)\) -> `).FindStringSubmatch(sourceOf(t, "python"))
-		NewWithT(t).Expect(start).NotTo(BeNil())
-		for field := range api.Components.Schemas["InitRequest"].Properties {
-			NewWithT(t).Expect(start[1]).To(MatchRegexp(`\b` + snakeCase(field) + `: `))
-		}
-	})
+	for name, method := range map[string]string{"InitRequest": "start", "DeliverRequest": "deliver"} {
+		t.Run(name+" in python", func(t *testing.T) {
+			g := NewWithT(t)
+			arguments := regexp.MustCompile(`(?s)\n    def ` + method + `\((.*?)\) -> `).FindStringSubmatch(sourceOf(t, "python"))
+			g.Expect(arguments).NotTo(BeNil())
+			g.Expect(api.Components.Schemas[name].Properties).NotTo(BeEmpty())
+			for field := range api.Components.Schemas[name].Properties {
+				g.Expect(arguments[1]).To(MatchRegexp(`\b` + snakeCase(field) + `: `))
+			}
+		})
+	}
 	t.Run("Error.error in go", func(t *testing.T) {
 		for field := range api.Components.Schemas["Error"].Properties["error"].Properties {
 			NewWithT(t).Expect(sourceOf(t, "go")).To(ContainSubstring("answer.Error." + strings.ToUpper(field[:1]) + field[1:]))

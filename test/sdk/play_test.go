@@ -33,11 +33,11 @@ type play struct {
 
 var plays atomic.Int64
 
-// newPlay begins a play: the client "c" of the driver calls the front with the live key, and "staging" with the test key.
-func newPlay(tb testing.TB, g Gomega, at stage, w *world) *play {
+// newPlay begins a play: the client "c" of the driver calls a front with the live key, and "staging" with the test key. The front is one of
+// its own, because a call that the play before canceled may still arrive.
+func newPlay(tb testing.TB, g Gomega, d *driver, w *world) *play {
 	tb.Helper()
-	p := &play{g, at.front, at.driver, w, tb, fmt.Sprintf("play-%d", plays.Add(1))}
-	p.reset()
+	p := &play{g, startFront(tb, w.api), d, w, tb, fmt.Sprintf("play-%d", plays.Add(1))}
 	p.do("client", object{"name": "c", "baseURL": p.url, "apiKey": w.key})
 	p.do("client", object{"name": "staging", "baseURL": p.url, "apiKey": w.testKey})
 	return p

@@ -74,6 +74,8 @@ var badScenarios = []scenario{
 			}
 			p.always("init", answer(200, "application/json", `{"requestId":"`))
 			p.fail("unexpected_answer", "start", object{"params": p.params("+4915119000102", nil)})
+			p.always("deliver", answer(202, "application/json", "{}"))
+			p.fail("unexpected_answer", "deliver", object{"delivery": object{"phoneNumber": "+4915119000104", "code": "1234"}})
 			p.always("requests", answer(200, "application/json", `{"requests":{}}`))
 			p.Expect(p.fail("unexpected_answer", "list", object{}).Status).To(Equal(200))
 			p.always("cancel", answer(400, "application/json", `{"error":"no"}`))

@@ -42,7 +42,7 @@ var callScenarios = []scenario{
 	},
 	{
 		name:   "a start whose answer is lost makes one request",
-		mutant: mutant{"typescript", "headers: { 'Idempotency-Key': idempotencyKey }", "headers: { get 'Idempotency-Key'() { return newIdempotencyKey() } }"},
+		mutant: mutant{"typescript", "{ 'Idempotency-Key': idempotencyKey }", "{ 'Idempotency-Key': newIdempotencyKey() }"},
 		play: func(p *play) {
 			p.next("init", lose)
 			started := p.start("+4915119000003", object{"reference": p.name})

@@ -26,17 +26,11 @@ type mutant struct{ language, old, new string }
 
 // table returns all scenarios.
 func table() []scenario {
-	return slices.Concat(callScenarios, badScenarios, waitScenarios, confirmScenarios, listScenarios, receiveScenarios, handlerScenarios, sessionScenarios)
+	return slices.Concat(callScenarios, deliverScenarios, badScenarios, waitScenarios, confirmScenarios, listScenarios, receiveScenarios, handlerScenarios, sessionScenarios)
 }
 
 // atOnceEach is how many drivers of a language run: plays mostly wait.
 const atOnceEach = 3
-
-// stage is what a play takes.
-type stage struct {
-	front  *front
-	driver *driver
-}
 
 // TestScenarios plays each scenario in each language, and then with its mutant.
 func TestScenarios(t *testing.T) {
@@ -47,9 +41,9 @@ func TestScenarios(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			folder := installed(t, language)
-			stages := make(chan stage, atOnceEach)
+			drivers := make(chan *driver, atOnceEach)
 			for range atOnceEach {
-				stages <- stage{startFront(t, w.api), startDriver(t, language, folder)}
+				drivers <- startDriver(t, language, folder)
 			}
 			for _, s := range table() {
 				if len(s.only) > 0 && !slices.Contains(s.only, language) {
@@ -57,10 +51,10 @@ func TestScenarios(t *testing.T) {
 				}
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					at := <-stages
-					defer func() { stages <- at }()
+					d := <-drivers
+					defer func() { drivers <- d }()
 					defer failBroken(t)
-					s.play(newPlay(t, NewWithT(t), at, w))
+					s.play(newPlay(t, NewWithT(t), d, w))
 				})
 			}
 		})
@@ -76,7 +70,7 @@ func TestScenarios(t *testing.T) {
 				folder, environment := plant(t, s)
 				d := startDriver(t, s.mutant.language, folder, environment...)
 				defer d.stop()
-				noticed := playUntilNoticed(t, s, stage{startFront(t, w.api), d}, w)
+				noticed := playUntilNoticed(t, s, d, w)
 				if noticed == "" && !t.Skipped() {
 					t.Fatalf("nothing notices that %s has %q for %q", s.mutant.language, s.mutant.new, s.mutant.old)
 				}
@@ -99,7 +93,7 @@ func failBroken(t *testing.T) {
 }
 
 // playUntilNoticed plays a scenario and returns the first expectation that failed; nothing if none did. A driver that breaks notices nothing.
-func playUntilNoticed(t *testing.T, s scenario, at stage, w *world) (noticed string) {
+func playUntilNoticed(t *testing.T, s scenario, d *driver, w *world) (noticed string) {
 	t.Helper()
 	type result struct {
 		noticed string
@@ -116,7 +110,7 @@ func playUntilNoticed(t *testing.T, s scenario, at stage, w *world) (noticed str
 			r.noticed = message
 			runtime.Goexit()
 		}
-		s.play(newPlay(t, NewGomega(fail), at, w))
+		s.play(newPlay(t, NewGomega(fail), d, w))
 	}()
 	r := <-ended
 	if r.broken != nil {

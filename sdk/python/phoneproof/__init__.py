@@ -10,57 +10,34 @@
 It needs the standard library alone, and is safe for use from several threads.
 """
 
-from phoneproof._version import __version__
-from phoneproof.aio import AsyncPhoneProof, AsyncSessionProof
-from phoneproof.answers import (
-    Answer,
-    Delivery,
-    DeliveryAttempt,
-    Event,
-    OpenAPI,
-    Started,
-    Status,
-    StoredRequest,
-    VerificationAttention,
-    VerificationDeclined,
-    VerificationExpired,
-    VerificationSuccess,
-)
-from phoneproof.client import PhoneProof
-from phoneproof.errors import AlreadyConfirmedError, CodesUnsupportedError, PhoneProofError, SessionError, SignatureError
-from phoneproof.session import SessionProof, SessionStore
-from phoneproof.transport import HTTPTransport, Request, Response
-from phoneproof.webhooks import SeenEvents, asgi_app, receive, wsgi_app
-
-__all__ = [
-    "AlreadyConfirmedError",
-    "Answer",
-    "AsyncPhoneProof",
-    "AsyncSessionProof",
-    "CodesUnsupportedError",
-    "Delivery",
-    "DeliveryAttempt",
-    "Event",
-    "HTTPTransport",
-    "OpenAPI",
-    "PhoneProof",
-    "PhoneProofError",
-    "Request",
-    "Response",
-    "SeenEvents",
-    "SessionError",
-    "SessionProof",
-    "SessionStore",
-    "SignatureError",
-    "Started",
-    "Status",
-    "StoredRequest",
-    "VerificationAttention",
-    "VerificationDeclined",
-    "VerificationExpired",
-    "VerificationSuccess",
-    "__version__",
-    "asgi_app",
-    "receive",
-    "wsgi_app",
-]
+from phoneproof._version import __version__ as __version__
+from phoneproof.aio import AsyncPhoneProof as AsyncPhoneProof
+from phoneproof.aio import AsyncSessionProof as AsyncSessionProof
+from phoneproof.answers import Answer as Answer
+from phoneproof.answers import Delivered as Delivered
+from phoneproof.answers import Delivery as Delivery
+from phoneproof.answers import DeliveryAttempt as DeliveryAttempt
+from phoneproof.answers import Event as Event
+from phoneproof.answers import OpenAPI as OpenAPI
+from phoneproof.answers import Started as Started
+from phoneproof.answers import Status as Status
+from phoneproof.answers import StoredRequest as StoredRequest
+from phoneproof.answers import VerificationAttention as VerificationAttention
+from phoneproof.answers import VerificationDeclined as VerificationDeclined
+from phoneproof.answers import VerificationExpired as VerificationExpired
+from phoneproof.answers import VerificationSuccess as VerificationSuccess
+from phoneproof.client import PhoneProof as PhoneProof
+from phoneproof.errors import AlreadyConfirmedError as AlreadyConfirmedError
+from phoneproof.errors import CodesUnsupportedError as CodesUnsupportedError
+from phoneproof.errors import PhoneProofError as PhoneProofError
+from phoneproof.errors import SessionError as SessionError
+from phoneproof.errors import SignatureError as SignatureError
+from phoneproof.session import SessionProof as SessionProof
+from phoneproof.session import SessionStore as SessionStore
+from phoneproof.transport import HTTPTransport as HTTPTransport
+from phoneproof.transport import Request as Request
+from phoneproof.transport import Response as Response
+from phoneproof.webhooks import SeenEvents as SeenEvents
+from phoneproof.webhooks import asgi_app as asgi_app
+from phoneproof.webhooks import receive as receive
+from phoneproof.webhooks import wsgi_app as wsgi_app

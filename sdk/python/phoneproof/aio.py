@@ -89,6 +89,7 @@ class AsyncPhoneProof:
         return self._client._bind(cancellation)
 
     start = _in_thread(PhoneProof.start)
+    deliver = _in_thread(PhoneProof.deliver)
     status = _in_thread(PhoneProof.status)
     wait = _in_thread(PhoneProof.wait)
     confirm = _in_thread(PhoneProof.confirm)

@@ -48,6 +48,12 @@ class Started(Answer):
     test: bool | None
 
 
+class Delivered(Answer):
+    """What deliver answers: the id that get knows it by."""
+
+    delivery_id: str
+
+
 class Status(Answer):
     """Where a verification stands: status is PENDING, VERIFIED or EXPIRED."""
 
@@ -88,6 +94,7 @@ class StoredRequest(Status):
     """A verification as the project stores it."""
 
     request_id: str
+    kind: str | None  # DELIVERY for what deliver stored
     method: str
     created_at: datetime
     locale: str | None

@@ -17,7 +17,18 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from phoneproof._version import __version__
-from phoneproof.answers import Answer, ErrorBody, OpenAPI, RequestPage, Started, Status, StoredRequest, parse_object
+from phoneproof.answers import (
+    Answer,
+    Delivered,
+    ErrorBody,
+    OpenAPI,
+    RequestPage,
+    Started,
+    Status,
+    StoredRequest,
+    parse_object,
+    wire_name,
+)
 from phoneproof.errors import AlreadyConfirmedError, CodesUnsupportedError, PhoneProofError
 from phoneproof.transport import MAX_ANSWER, Cancellation, HTTPTransport, Request, Response
 
@@ -80,28 +91,29 @@ class PhoneProof:
         The fields are those of init in openapi.json. With an idempotency_key, another call with the same one starts no other
         verification. Raises CodesUnsupportedError for deliver="CODE" if the service is too old to send a code.
         """
-        key = idempotency_key
-        if key is None:
-            key = "once_" + base64.b32encode(secrets.token_bytes(17))[:26].decode().lower()
-        elif not _is_plain(key):
-            raise PhoneProofError("invalid_argument", "idempotency_key must be ASCII without spaces.", field="Idempotency-Key")
-        fields = {
-            "phoneNumber": phone_number,
-            "method": method,
-            "subject": subject,
-            "reference": reference,
-            "metadata": metadata,
-            "locale": locale,
-            "returnURL": return_url,
-            "assurance": assurance,
-            "purpose": purpose,
-            "browser": browser,
-            "deliver": deliver,
-        }
-        started = self._call(Started, "POST", "/api/verify/init", fields, idempotency_key=key)
+        fields = _name_fields(locals())
+        if idempotency_key is None:
+            idempotency_key = "once_" + base64.b32encode(secrets.token_bytes(17))[:26].decode().lower()
+        started = self._call(Started, "POST", "/api/verify/init", fields, idempotency_key=idempotency_key)
         if deliver == "CODE" and started.code_length is None:
             raise CodesUnsupportedError("codes_unsupported", "The service is too old for deliver CODE: it sent no code.", status=200)
         return started
+
+    def deliver(
+        self,
+        phone_number: str,
+        code: str,
+        *,
+        method: str | None = None,
+        locale: str | None = None,
+        subject: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Delivered:
+        """Has a code that you made sent to a number; you check it. It is stored now and sent then: see get(delivery_id).
+
+        Without an idempotency_key, the service knows a repetition by the number and the code.
+        """
+        return self._call(Delivered, "POST", "/api/verify/deliver", _name_fields(locals()), idempotency_key=idempotency_key)
 
     def status(self, request_id: str, *, wait: int = 0, hint: str | None = None) -> Status:
         """Returns where a verification stands.
@@ -162,11 +174,15 @@ class PhoneProof:
         *,
         status: str | None = None,
         reference: str | None = None,
+        kind: str | None = None,
         since: datetime | str | None = None,
         limit: int | None = None,
     ) -> Iterator[StoredRequest]:
-        """Returns the verifications of the project, newest first. limit is how many one call fetches, 1 to 200."""
-        query = {"status": status, "reference": reference, "since": _format_time(since), "limit": limit}
+        """Returns the verifications of the project, newest first; with the kind DELIVERY, what deliver stored.
+
+        limit is how many one call fetches, 1 to 200.
+        """
+        query = {**_name_fields(locals()), "since": _format_time(since)}
         path = "/api/verify/requests"
         return _follow(lambda cursor: self._call(RequestPage, "GET", path + _encode_query({**query, "cursor": cursor})))
 
@@ -179,7 +195,7 @@ class PhoneProof:
         limit: int | None = None,
     ) -> Iterator[StoredRequest]:
         """Returns the verifications of a phone number, newest first, as list does."""
-        fields = {"phoneNumber": phone_number, "status": status, "since": _format_time(since), "limit": limit}
+        fields = {**_name_fields(locals()), "since": _format_time(since)}
         path = "/api/verify/requests/find"
         return _follow(lambda cursor: self._call(RequestPage, "POST", path, {**fields, "cursor": cursor}))
 
@@ -210,7 +226,9 @@ class PhoneProof:
             "User-Agent": f"phoneproof-python/{__version__}",
             "Connection": "close",
         }
-        if idempotency_key:
+        if idempotency_key is not None:
+            if not _is_plain(idempotency_key):
+                raise PhoneProofError("invalid_argument", "idempotency_key must be ASCII without spaces.", field="Idempotency-Key")
             sent["Idempotency-Key"] = idempotency_key
         body = None
         if fields is not None:
@@ -289,6 +307,11 @@ def _follow(fetch: Callable[[str | None], RequestPage]) -> Iterator[StoredReques
     while page.next_cursor:
         page = fetch(page.next_cursor)
         yield from page.requests
+
+
+def _name_fields(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a method by the names of the API."""
+    return {wire_name(name): value for name, value in arguments.items() if name not in {"self", "idempotency_key"}}
 
 
 def _encode_query(query: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ class HTTPTransport:
 
     def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
         """ssl_context is for a private certificate authority; the default is that of the system."""
-        self._ssl_context = ssl_context or ssl.create_default_context()
+        self._ssl_context = ssl_context
 
     def __call__(self, request: Request) -> Response:
         """Raises OSError, TimeoutError among them, or http.client.HTTPException."""
@@ -79,6 +79,7 @@ class HTTPTransport:
         url = urlsplit(request.url)
         connection: http.client.HTTPConnection
         if url.scheme == "https":
+            self._ssl_context = self._ssl_context or ssl.create_default_context()  # reads the authorities, which takes a while
             connection = http.client.HTTPSConnection(url.netloc, timeout=request.timeout, context=self._ssl_context)
         else:
             connection = http.client.HTTPConnection(url.netloc, timeout=request.timeout)

@@ -1,6 +1,6 @@
 import { isObject, parseObject, readBytes } from './bytes.js'
 import { AlreadyConfirmedError, CodesUnsupportedError, PhoneProofError, type ErrorDetails } from './errors.js'
-import type { FindParams, ListParams, RequestList, Started, StartParams, Status, StoredRequest } from './types.js'
+import type { Delivered, DeliverParams, FindParams, ListParams, RequestList, Started, StartParams, Status, StoredRequest } from './types.js'
 
 const version = '0.1.0'
 const tries = 3
@@ -27,7 +27,10 @@ export interface CallOptions {
 }
 
 export interface StartOptions extends CallOptions {
-  /** The same key for each try to start one verification. Default: a new key for each call of `start`. */
+  /**
+   * The same key for each try to start one verification, or to deliver one code. Default: a new key for each call of `start`; for
+   * `deliver` none, because the server knows a repetition by the number and the code.
+   */
   idempotencyKey?: string | undefined
 }
 
@@ -43,7 +46,7 @@ interface Call extends CallOptions {
   query?: Record<string, string | number | undefined>
   /** Makes it a POST. */
   body?: unknown
-  headers?: Record<string, string>
+  idempotencyKey?: string | undefined
   /** The fields of the answer that are strings in every version of the service. */
   expect: readonly string[]
   /** Seconds that one try may take. */
@@ -68,7 +71,7 @@ export class PhoneProof {
 
   constructor({ baseURL, apiKey, timeout = 10, fetch = globalThis.fetch }: ClientOptions) {
     this.#baseURL = parseBaseURL(baseURL)
-    if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
+    if (!isVisibleASCII(apiKey)) {
       throw new PhoneProofError('invalid_api_key', 'apiKey must be one line of ASCII without blanks')
     }
     this.#apiKey = apiKey
@@ -81,13 +84,10 @@ export class PhoneProof {
    * Starts a verification. With `deliver: 'CODE'` it fails with a CodesUnsupportedError if the server is too old to send codes.
    */
   async start(params: StartParams, { idempotencyKey = newIdempotencyKey(), signal }: StartOptions = {}): Promise<Started> {
-    if (!/^[\x21-\x7e]+$/.test(idempotencyKey)) {
-      throw new PhoneProofError('invalid_argument', 'idempotencyKey must be ASCII without blanks', { field: 'Idempotency-Key' })
-    }
     const started = await this.#send<Started>({
       path: '/api/verify/init',
       body: params,
-      headers: { 'Idempotency-Key': idempotencyKey },
+      idempotencyKey,
       expect: ['requestId', 'expectedText', 'expiresIn', 'expiresAt'],
       signal,
     })
@@ -95,6 +95,14 @@ export class PhoneProof {
       throw new CodesUnsupportedError('codes_unsupported', 'the server is too old to send codes, and sent none', { status: 200 })
     }
     return started
+  }
+
+  /**
+   * Has a code that you made sent to a number. It is stored when this returns, and sent then: `get` with the `deliveryId` shows how it
+   * went. You check the code.
+   */
+  async deliver(params: DeliverParams, { idempotencyKey, signal }: StartOptions = {}): Promise<Delivered> {
+    return this.#send({ path: '/api/verify/deliver', body: params, idempotencyKey, expect: ['deliveryId'], signal })
   }
 
   /** Reads where a verification stands. */
@@ -207,6 +215,9 @@ export class PhoneProof {
   }
 
   async #send<Answer>(call: Call): Promise<Answer> {
+    if (call.idempotencyKey !== undefined && !isVisibleASCII(call.idempotencyKey)) {
+      throw new PhoneProofError('invalid_argument', 'idempotencyKey must be ASCII without blanks', { field: 'Idempotency-Key' })
+    }
     for (let count = 1; ; count++) {
       try {
         return (await this.#sendOnce(call)) as Answer
@@ -218,7 +229,7 @@ export class PhoneProof {
     }
   }
 
-  async #sendOnce({ path, query = {}, body, headers, expect, timeout = this.#timeout, signal }: Call): Promise<unknown> {
+  async #sendOnce({ path, query = {}, body, idempotencyKey, expect, timeout = this.#timeout, signal }: Call): Promise<unknown> {
     const url = new URL(this.#baseURL + path)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
@@ -231,7 +242,7 @@ export class PhoneProof {
           Authorization: `Bearer ${this.#apiKey}`,
           'Content-Type': 'application/json',
           'User-Agent': `phoneproof-typescript/${version}`,
-          ...headers,
+          ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }),
         },
         cache: 'no-store', // frameworks replace fetch by one that caches
         redirect: 'manual',
@@ -300,6 +311,10 @@ function nameCause(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection failed'
   const { cause } = error
   return cause instanceof Error ? String((cause as { code?: string }).code ?? cause.message) : error.name
+}
+
+function isVisibleASCII(text: unknown): boolean {
+  return typeof text === 'string' && /^[\x21-\x7e]+$/.test(text)
 }
 
 function parseBaseURL(baseURL: string): string {

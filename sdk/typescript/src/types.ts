@@ -43,6 +43,23 @@ export interface StartParams {
   deliver?: Open<'CODE'> | null
 }
 
+/** What `deliver` takes. Fields that `start` has, too, mean the same. */
+export interface DeliverParams {
+  phoneNumber: string
+  /** 4 to 10 digits, or also letters from A to Z if the API key may send them. */
+  code: string
+  method?: Method | null
+  locale?: string | null
+  subject?: string | null
+}
+
+/** The answer of `deliver`. */
+export interface Delivered {
+  /** What `get` knows it by. */
+  deliveryId: string
+  [field: string]: unknown
+}
+
 /** A started verification. Send the user to `pageURL`, or without a page to the link. */
 export interface Started {
   requestId: string
@@ -87,6 +104,8 @@ export interface Status {
 export interface StoredRequest extends Status {
   /** The requestId of `start`, or the name of a request that was made with kubectl. */
   requestId: string
+  /** DELIVERY for what `deliver` stored. */
+  kind?: Open<'DELIVERY'>
   method: Method
   createdAt: string
   locale?: string
@@ -123,6 +142,8 @@ export interface ListParams {
   status?: VerificationStatus
   /** Requests with exactly this reference. */
   reference?: string
+  /** DELIVERY for what `deliver` stored, which is listed in no other way. */
+  kind?: Open<'DELIVERY'>
   /** Requests that were created then or later. */
   since?: string
   /** How many requests one call asks for: 1 to 200, default 50. The iteration goes on to the last page. */

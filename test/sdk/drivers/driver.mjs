@@ -24,6 +24,7 @@ const operations = {
     return { text: [String(client), inspect(client, { depth: 9, showHidden: true }), JSON.stringify(client)].join('\n') }
   },
   start: ({ params, idempotencyKey }, client) => client.start(params, { idempotencyKey }),
+  deliver: ({ delivery, idempotencyKey }, client) => client.deliver(delivery, { idempotencyKey }),
   status: ({ id }, client) => client.status(id),
   wait: ({ id, timeout }, client) => client.wait(id, { timeout }),
   async waitCancel({ id, after }, client) {

@@ -59,6 +59,9 @@ class Driver:
     def start(self, client, params, idempotencyKey=None):
         return client.start(**rename(params), idempotency_key=idempotencyKey)
 
+    def deliver(self, client, delivery, idempotencyKey=None):
+        return client.deliver(**rename(delivery), idempotency_key=idempotencyKey)
+
     def list(self, client, max=None, **filters):
         return list(itertools.islice(client.list(**filters), max))
 
@@ -135,7 +138,7 @@ class Driver:
             case "status" | "confirm" | "cancel" | "get" | "redeliver" | "wait":
                 client = self.client_of(args)
                 return getattr(client, op)(args.pop("id"), **args)
-            case "start" | "list" | "find" | "openapi" | "begin" | "redeem" | "verified":
+            case "start" | "deliver" | "list" | "find" | "openapi" | "begin" | "redeem" | "verified":
                 client = self.client_of(args)
                 return getattr(self, op)(client, **args)
             case "waitCancel":

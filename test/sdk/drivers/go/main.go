@@ -27,7 +27,9 @@ type arguments struct {
 
 	ID, Code, IdempotencyKey       string
 	Params                         phoneproof.StartParams
+	Delivery                       phoneproof.DeliverParams
 	Status, Reference, PhoneNumber string
+	Kind                           string
 	Since                          time.Time
 	Limit, Max                     int
 	Session, NewSession            string
@@ -87,6 +89,10 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		a.Params.IdempotencyKey = a.IdempotencyKey
 		started, err := client.Start(ctx, a.Params)
 		return rawOf(started, err)
+	case "deliver":
+		a.Delivery.IdempotencyKey = a.IdempotencyKey
+		id, err := client.Deliver(ctx, a.Delivery)
+		return map[string]string{"deliveryId": id}, err
 	case "status":
 		status, err := client.Status(ctx, a.ID)
 		return rawOf(status, err)
@@ -116,7 +122,9 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		request, err := client.Redeliver(ctx, a.ID)
 		return rawOf(request, err)
 	case "list":
-		return collect(client.List(ctx, phoneproof.ListParams{Status: a.Status, Reference: a.Reference, Since: a.Since, Limit: a.Limit}), a.Max)
+		return collect(client.List(ctx, phoneproof.ListParams{
+			Status: a.Status, Reference: a.Reference, Kind: a.Kind, Since: a.Since, Limit: a.Limit,
+		}), a.Max)
 	case "find":
 		return collect(client.Find(ctx, phoneproof.FindParams{
 			PhoneNumber: a.PhoneNumber, Status: a.Status, Since: a.Since, Limit: a.Limit,
