@@ -3,11 +3,12 @@ package sdk
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -43,95 +44,114 @@ func plant(t *testing.T, s scenario) (folder string, environment []string) {
 
 // replaceOnce replaces the text of a mutant in the files of a folder, in which it occurs once.
 func replaceOnce(folder, files string, m mutant) error {
+	found := 0
+	err := editFiles(folder, files, func(content []byte) []byte {
+		found += bytes.Count(content, []byte(m.old))
+		return bytes.Replace(content, []byte(m.old), []byte(m.new), 1)
+	})
+	if err == nil && found != 1 {
+		err = fmt.Errorf("the library in %s has %d times, not once: %s", m.language, found, m.old)
+	}
+	return err
+}
+
+// editFiles changes the files of a folder.
+func editFiles(folder, files string, edit func(content []byte) []byte) error {
 	names, err := filepath.Glob(filepath.Join(folder, files))
 	if err != nil {
 		return err
 	}
-	found := 0
 	for _, name := range names {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		count := bytes.Count(content, []byte(m.old))
-		if found += count; count != 1 {
+		changed := edit(content)
+		if bytes.Equal(changed, content) {
 			continue
 		}
-		if err := os.WriteFile(name, bytes.Replace(content, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+		if err := os.Remove(name); err != nil { // a module's files are read-only
 			return err
 		}
-	}
-	if found != 1 {
-		return fmt.Errorf("the library in %s has %d times, not once: %s", m.language, found, m.old)
+		if err := os.WriteFile(name, changed, 0o600); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// goMutants builds one program of all mutants of the Go library: a copy of the library and the driver for each, of which the environment
-// variable MUTANT selects one. It returns its path.
+// goMutants builds the driver with one copy of the Go library that has all mutants, of which the environment variable MUTANT selects one. It
+// returns the program's path.
 var goMutants = sync.OnceValues(func() (string, error) {
 	installed := filepath.Join(os.Getenv("PHONEPROOF_SDK"), "go")
 	folder := filepath.Join(installed, "mutants")
 	if err := os.RemoveAll(folder); err != nil {
 		return "", err
 	}
-	var imports, cases strings.Builder
-	for i, s := range table() {
-		if s.mutant.language != "go" {
-			continue
-		}
-		name := fmt.Sprintf("m%d", i)
-		for _, part := range []string{"module", "source"} {
-			if err := copyGo(filepath.Join(installed, part), filepath.Join(folder, name, part), name); err != nil {
-				return "", err
-			}
-		}
-		if err := replaceOnce(filepath.Join(folder, name, "module"), "*.go", s.mutant); err != nil {
+	for _, part := range []string{"module", "source"} {
+		if err := os.CopyFS(filepath.Join(folder, part), os.DirFS(filepath.Join(installed, part))); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&imports, "\t%s %q\n", name, "mutants/"+name+"/source")
-		fmt.Fprintf(&cases, "\tcase %q:\n\t\t%s.Main()\n", s.name, name)
 	}
-	files := map[string]string{
-		"go.mod":  "module mutants\n\ngo 1.24\n",
-		"main.go": "package main\n\nimport (\n\t\"os\"\n\n" + imports.String() + ")\n\nfunc main() {\n\tswitch os.Getenv(\"MUTANT\") {\n" + cases.String() + "\t}\n}\n",
+	planted := map[string]int{}
+	err := editFiles(filepath.Join(folder, "module"), libraries["go"].files, func(content []byte) []byte { return switchMutants(content, planted) })
+	if err != nil {
+		return "", err
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			return "", err
+	for _, s := range table() {
+		if s.mutant.language == "go" && planted[s.name] != 1 {
+			return "", fmt.Errorf("the functions in go have %d times, not once: %s", planted[s.name], s.mutant.old)
 		}
+	}
+	const selected = "package phoneproof\n\nimport \"os\"\n\nvar mutant = os.Getenv(\"MUTANT\")\n"
+	if err := os.WriteFile(filepath.Join(folder, "module", "mutant.go"), []byte(selected), 0o600); err != nil {
+		return "", err
+	}
+	err = editFiles(filepath.Join(folder, "source"), "go.mod", func(content []byte) []byte {
+		return append(content, "replace github.com/phoneproof/phoneproof/sdk/go => ../module\n"...)
+	})
+	if err != nil {
+		return "", err
 	}
 	program := filepath.Join(folder, "driver")
-	build := exec.Command("go", "build", "-gcflags=mutants/...=-N -l", "-ldflags=-w", "-o", program, ".")
-	build.Dir = folder
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".")
+	build.Dir = filepath.Join(folder, "source")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the mutants: %w: %s", err, output)
 	}
 	return program, nil
 })
 
-// copyGo copies the Go files of a package into one of the module mutants, where the driver's main is a function of a package of its own.
-func copyGo(from, to, name string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-			return err
+// switchMutants returns a file in which each function with a mutant begins with a copy of its body that has it, and runs when it is selected.
+// It counts the mutants.
+func switchMutants(content []byte, planted map[string]int) []byte {
+	file, err := parser.ParseFile(token.NewFileSet(), "", content, 0)
+	if err != nil {
+		panic(err) // it was built before
+	}
+	var changed []byte
+	rest := 0
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
+		begin, end := int(function.Body.Lbrace), int(function.Body.Rbrace)-1 // a position is an offset and one
+		body := content[begin:end]
+		changed = append(changed, content[rest:begin]...)
+		rest = begin
+		for _, s := range table() {
+			count := bytes.Count(body, []byte(s.mutant.old))
+			if s.mutant.language != "go" || count == 0 {
+				continue
+			}
+			planted[s.name] += count
+			mutated := bytes.Replace(body, []byte(s.mutant.old), []byte(s.mutant.new), 1)
+			if function.Type.Results == nil {
+				mutated = append(mutated, "return\n"...)
+			}
+			changed = fmt.Appendf(changed, "\nif mutant == %q {%s}\n", s.name, mutated)
 		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		changed := strings.NewReplacer(
-			`"github.com/phoneproof/phoneproof/sdk/go`, `"mutants/`+name+`/module`,
-			"\npackage main\n", "\npackage source\n", "\nfunc main() {", "\n// Main runs the driver.\nfunc Main() {",
-		).Replace("\n" + string(content))
-		target := filepath.Join(to, relative)
-		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-			return err
-		}
-		return os.WriteFile(target, []byte(changed), 0o600)
-	})
+	}
+	return append(changed, content[rest:]...)
 }

@@ -44,7 +44,7 @@ var confirmScenarios = []scenario{
 	},
 	{
 		name:   "AlreadyConfirmed is an error",
-		mutant: mutant{"go", "codeAlreadyConfirmed: ErrAlreadyConfirmed,", ""},
+		mutant: mutant{"go", "return known && kind == target", "return known && kind == target && e.Code != codeAlreadyConfirmed"},
 		play: func(p *play) {
 			id, code := p.startProven()
 			p.do("confirm", object{"id": id, "code": code})
