@@ -61,5 +61,9 @@ var rules = map[string][]rule{
 		{"yaml", "apiVersion: v1", manifestBlock},
 		{"yaml", "spec:", projectFragment("")},
 	},
+	"docs/identity/authentik.md":       {{"yaml", "spec:", projectFragment("")}},
+	"docs/identity/kratos.md":          {{"yaml", "spec:", projectFragment("")}},
+	"docs/identity/supabase.md":        {{"yaml", "spec:", projectFragment("")}},
+	"docs/identity/zitadel.md":         {{"yaml", "spec:", projectFragment("")}},
 	"docs/spec/verificationrequest.md": {{"yaml", "apiVersion: phoneproof.dev/v1alpha1", manifestBlock}},
 }
