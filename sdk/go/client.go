@@ -100,26 +100,15 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 	return started, nil
 }
 
-// Deliver has a code that you made sent to a number, and returns once that is stored, before it is sent: Get with deliveryID shows how it
-// went. You check the code.
-func (c *Client) Deliver(ctx context.Context, params DeliverParams) (deliveryID string, err error) {
-	var answer delivered
-	err = c.call(ctx, call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey}, &answer)
-	return answer.DeliveryID, err
-}
-
-// delivered is the answer of Deliver.
-type delivered struct {
-	DeliveryID string `json:"deliveryId"`
-}
-
-// UnmarshalJSON reads an answer of the API.
-func (d *delivered) UnmarshalJSON(content []byte) error {
-	type plain delivered
-	if err := json.Unmarshal(content, (*plain)(d)); err != nil {
-		return err
+// Deliver has a code that you made sent to a number, and returns once that is stored, before it is sent: Get shows how it went. You check
+// the code.
+func (c *Client) Deliver(ctx context.Context, params DeliverParams) (*Delivered, error) {
+	delivered := &Delivered{}
+	what := call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey}
+	if err := c.call(ctx, what, delivered); err != nil {
+		return nil, err
 	}
-	return require(d.DeliveryID)
+	return delivered, nil
 }
 
 // Status returns where a request stands, at once.

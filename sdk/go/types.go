@@ -74,6 +74,24 @@ type DeliverParams struct {
 	IdempotencyKey string `json:"-"`
 }
 
+// Delivered is a delivery that was stored.
+type Delivered struct {
+	// DeliveryID is what Get knows it by.
+	DeliveryID string `json:"deliveryId"`
+	Test       bool   `json:"test"`
+	// Raw is the whole answer.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON reads an answer of the API.
+func (d *Delivered) UnmarshalJSON(content []byte) error {
+	type plain Delivered
+	if err := unmarshal(content, (*plain)(d), &d.Raw); err != nil {
+		return err
+	}
+	return require(d.DeliveryID)
+}
+
 // Started is a request that was stored.
 type Started struct {
 	RequestID string `json:"requestId"`

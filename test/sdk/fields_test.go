@@ -40,7 +40,7 @@ var typeNames = map[string]map[string]string{
 	// Python's are arguments.
 	"InitRequest":            {"go": "StartParams", "typescript": "StartParams"},
 	"DeliverRequest":         {"go": "DeliverParams", "typescript": "DeliverParams"},
-	"DeliverResponse":        {"go": "delivered", "typescript": "Delivered", "python": "Delivered"},
+	"DeliverResponse":        {"go": "Delivered", "typescript": "Delivered", "python": "Delivered"},
 	"InitResponse":           {"go": "Started", "typescript": "Started", "python": "Started"},
 	"StatusResponse":         {"go": "Status", "typescript": "Status", "python": "Status"},
 	"StoredRequest":          {"go": "Request", "typescript": "StoredRequest", "python": "StoredRequest"},

@@ -52,6 +52,7 @@ class Delivered(Answer):
     """What deliver answers: the id that get knows it by."""
 
     delivery_id: str
+    test: bool | None
 
 
 class Status(Answer):

@@ -57,6 +57,7 @@ export interface DeliverParams {
 export interface Delivered {
   /** What `get` knows it by. */
   deliveryId: string
+  test?: boolean
   [field: string]: unknown
 }
 

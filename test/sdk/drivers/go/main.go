@@ -91,8 +91,8 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		return rawOf(started, err)
 	case "deliver":
 		a.Delivery.IdempotencyKey = a.IdempotencyKey
-		id, err := client.Deliver(ctx, a.Delivery)
-		return map[string]string{"deliveryId": id}, err
+		delivered, err := client.Deliver(ctx, a.Delivery)
+		return rawOf(delivered, err)
 	case "status":
 		status, err := client.Status(ctx, a.ID)
 		return rawOf(status, err)
@@ -239,6 +239,8 @@ func rawOf(answer any, err error) (any, error) {
 	}
 	switch a := answer.(type) {
 	case *phoneproof.Started:
+		return a.Raw, nil
+	case *phoneproof.Delivered:
 		return a.Raw, nil
 	case *phoneproof.Status:
 		return a.Raw, nil
