@@ -37,17 +37,21 @@ type call struct {
 	isCounted bool
 }
 
-// newCallFor returns a POST whose body names a request.
-func newCallFor(path, requestID string) call {
-	return call{method: http.MethodPost, path: path, body: map[string]string{"requestId": requestID}}
+// send makes a call, and returns its answer.
+func send[Answer any](ctx context.Context, c *Client, what call) (*Answer, error) {
+	answer := new(Answer)
+	if err := c.call(ctx, what, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
-// callFor is call, which refuses an empty id.
-func (c *Client) callFor(ctx context.Context, requestID string, what call, into any) error {
+// sendFor is send, which refuses an empty id of a request.
+func sendFor[Answer any](ctx context.Context, c *Client, requestID string, what call) (*Answer, error) {
 	if requestID == "" {
-		return newArgumentError("requestId", "the id of a request is empty")
+		return nil, newArgumentError("requestId", "the id of a request is empty")
 	}
-	return c.call(ctx, what, into)
+	return send[Answer](ctx, c, what)
 }
 
 // call makes a call, with retries, and decodes its answer. An error is an *Error, or that of ctx.

@@ -89,26 +89,18 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 	if key == "" {
 		key = "once_" + strings.ToLower(rand.Text()) // the form of keys that are made for one call alone
 	}
-	started := &Started{}
-	if err := c.call(ctx, call{method: http.MethodPost, path: "init", body: params, idempotencyKey: key}, started); err != nil {
-		return nil, err
-	}
-	if params.Deliver == DeliverCode && started.CodeLength == 0 {
+	started, err := send[Started](ctx, c, call{method: http.MethodPost, path: "init", body: params, idempotencyKey: key})
+	if err == nil && params.Deliver == DeliverCode && started.CodeLength == 0 {
 		message := "this server sends no codes: it is of an older version"
 		return nil, &Error{Code: CodeCodesUnsupported, Status: http.StatusOK, Message: message}
 	}
-	return started, nil
+	return started, err
 }
 
 // Deliver has a code that you made sent to a number, and returns once that is stored, before it is sent: Get shows how it went. You check
 // the code.
 func (c *Client) Deliver(ctx context.Context, params DeliverParams) (*Delivered, error) {
-	delivered := &Delivered{}
-	what := call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey}
-	if err := c.call(ctx, what, delivered); err != nil {
-		return nil, err
-	}
-	return delivered, nil
+	return send[Delivered](ctx, c, call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey})
 }
 
 // Status returns where a request stands, at once.
@@ -170,25 +162,17 @@ func (c *Client) readStatus(ctx context.Context, requestID string, hold time.Dur
 			query.Set("hint", *known)
 		}
 	}
-	status := &Status{}
-	if err := c.callFor(ctx, requestID, call{path: "status", query: query, hold: hold}, status); err != nil {
-		return nil, err
-	}
-	return status, nil
+	return sendFor[Status](ctx, c, requestID, call{path: "status", query: query, hold: hold})
 }
 
 // Confirm redeems a code: what the user typed, or the parameter code of the return. Take requestID from the session that started the
 // request, as Sessions does. A code is sent twice only if the server counted nothing; if its answer is lost, one call of Status decides.
 func (c *Client) Confirm(ctx context.Context, requestID, code string) (*Status, error) {
-	status := &Status{}
-	err := c.callFor(ctx, requestID, call{
+	status, err := sendFor[Status](ctx, c, requestID, call{
 		method: http.MethodPost, path: "confirm", body: map[string]string{"requestId": requestID, "code": code}, isCounted: true,
-	}, status)
-	if err == nil {
-		return status, nil
-	}
-	if ctx.Err() != nil || !isUnanswered(err) {
-		return nil, err
+	})
+	if err == nil || ctx.Err() != nil || !isUnanswered(err) {
+		return status, err
 	}
 	if now, statusErr := c.Status(ctx, requestID); statusErr == nil && now.Status == Verified {
 		return now, nil
@@ -198,29 +182,19 @@ func (c *Client) Confirm(ctx context.Context, requestID, code string) (*Status, 
 
 // Cancel ends a request that is Pending.
 func (c *Client) Cancel(ctx context.Context, requestID string) (*Status, error) {
-	status := &Status{}
-	if err := c.callFor(ctx, requestID, newCallFor("cancel", requestID), status); err != nil {
-		return nil, err
-	}
-	return status, nil
+	body := map[string]string{"requestId": requestID}
+	return sendFor[Status](ctx, c, requestID, call{method: http.MethodPost, path: "cancel", body: body})
 }
 
 // Redeliver has the event of a request that has ended sent once more.
 func (c *Client) Redeliver(ctx context.Context, requestID string) (*Request, error) {
-	request := &Request{}
-	if err := c.callFor(ctx, requestID, newCallFor("redeliver", requestID), request); err != nil {
-		return nil, err
-	}
-	return request, nil
+	body := map[string]string{"requestId": requestID}
+	return sendFor[Request](ctx, c, requestID, call{method: http.MethodPost, path: "redeliver", body: body})
 }
 
 // Get returns a stored request with the attempts to deliver its events.
 func (c *Client) Get(ctx context.Context, requestID string) (*Request, error) {
-	request := &Request{}
-	if err := c.callFor(ctx, requestID, call{path: "requests/" + url.PathEscape(requestID)}, request); err != nil {
-		return nil, err
-	}
-	return request, nil
+	return sendFor[Request](ctx, c, requestID, call{path: "requests/" + url.PathEscape(requestID)})
 }
 
 // List returns the requests of the project, newest first, and calls for further ones as they are needed. An error ends it.
@@ -267,13 +241,12 @@ type page struct {
 func (c *Client) walk(ctx context.Context, newCall func(cursor string) call) iter.Seq2[*Request, error] {
 	return func(yield func(*Request, error) bool) {
 		for cursor := ""; ; {
-			var p page
-			if err := c.call(ctx, newCall(cursor), &p); err != nil {
-				yield(nil, err)
-				return
+			p, err := send[page](ctx, c, newCall(cursor))
+			if err == nil && p.Requests == nil {
+				err = &Error{Code: CodeUnexpectedAnswer, Status: http.StatusOK, Message: "the answer has no list of requests"}
 			}
-			if p.Requests == nil {
-				yield(nil, &Error{Code: CodeUnexpectedAnswer, Status: http.StatusOK, Message: "the answer has no list of requests"})
+			if err != nil {
+				yield(nil, err)
 				return
 			}
 			for i := range p.Requests {
@@ -290,8 +263,8 @@ func (c *Client) walk(ctx context.Context, newCall func(cursor string) call) ite
 
 // OpenAPI returns the server's description of its API.
 func (c *Client) OpenAPI(ctx context.Context) (json.RawMessage, error) {
-	var d document
-	if err := c.call(ctx, call{path: "/openapi.json"}, &d); err != nil {
+	d, err := send[document](ctx, c, call{path: "/openapi.json"})
+	if err != nil {
 		return nil, err
 	}
 	return d.raw, nil

@@ -80,9 +80,7 @@ export class PhoneProof {
     this.#fetch = fetch
   }
 
-  /**
-   * Starts a verification. With `deliver: 'CODE'` it fails with a CodesUnsupportedError if the server is too old to send codes.
-   */
+  /** Starts a verification. With `deliver: 'CODE'` it fails with a CodesUnsupportedError if the server is too old to send codes. */
   async start(params: StartParams, { idempotencyKey = newIdempotencyKey(), signal }: StartOptions = {}): Promise<Started> {
     const started = await this.#send<Started>({
       path: '/api/verify/init',
@@ -110,9 +108,7 @@ export class PhoneProof {
     return this.#send({ path: '/api/verify/status', query: { id: checkID(requestId) }, expect: statusFields, signal })
   }
 
-  /**
-   * Waits until a verification is VERIFIED or EXPIRED. When the time is up it returns the last status, which is PENDING.
-   */
+  /** Waits until a verification is VERIFIED or EXPIRED. When the time is up it returns the last status, which is PENDING. */
   async wait(requestId: string, { timeout, signal, onHint }: WaitOptions = {}): Promise<Status> {
     checkID(requestId)
     if (timeout !== undefined) checkTimeout(timeout)
