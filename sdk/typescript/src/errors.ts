@@ -30,13 +30,9 @@ export class PhoneProofError extends Error {
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
     super(`${code}: ${message}`)
+    Object.assign(this, details)
     this.code = code
-    this.reason = details.reason
-    this.field = details.field
     this.status = details.status ?? 0
-    this.httpRequestId = details.httpRequestId
-    this.retryAfter = details.retryAfter
-    this.rateLimit = details.rateLimit
   }
 }
 

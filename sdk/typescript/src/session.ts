@@ -68,9 +68,7 @@ export class SessionProof {
    * It fails with a SessionError if the session may not redeem it, and as `confirm` does. Try again after an error without an answer:
    * a code that was redeemed is found then.
    */
-  async redeem(
-    sessionId: string | undefined, code: string, options: RedeemOptions,
-  ): Promise<Status> {
+  async redeem(sessionId: string | undefined, code: string, options: RedeemOptions): Promise<Status> {
     const { newSessionId, returnedRequestId, signal } = options
     if (typeof newSessionId !== 'string' || newSessionId === '' || newSessionId === sessionId) {
       throw new SessionError('session_id_not_new', 'newSessionId must be new: who knew the former id would be verified, too')

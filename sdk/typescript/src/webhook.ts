@@ -47,11 +47,7 @@ interface Secrets {
  * It fails with a SignatureError if the event is not authentic, and with a PhoneProofError of the code not_raw_bytes, body_too_large,
  * invalid_event, no_secret or invalid_argument.
  */
-export async function receive(
-  options: ReceiverOptions,
-  headers: RequestHeaders,
-  body: Uint8Array | ArrayBuffer,
-): Promise<WebhookEvent> {
+export async function receive(options: ReceiverOptions, headers: RequestHeaders, body: Uint8Array | ArrayBuffer): Promise<WebhookEvent> {
   const { event } = await createReceiver(options)(headers, body)
   return event
 }
