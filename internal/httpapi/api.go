@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -36,7 +35,7 @@ type Options struct {
 	// one by one, because they hold tickets.
 	Pages http.Handler
 	// ReadUnsigned reads a body whose signature is still to be checked, and returns a function that must be called when it is no longer
-	// used. verification.Unavailable means that too many are being read. nil reads all of the body.
+	// used. verification.Unavailable means that too many are being read. nil refuses the parameter format.
 	ReadUnsigned func(http.ResponseWriter, *http.Request) (content []byte, release func(), err error)
 	// Clock is the source of the time; nil for the real clock.
 	Clock clock.Clock
@@ -123,12 +122,6 @@ func New(o Options) (*API, error) {
 	}
 	if o.Requests == nil {
 		o.Requests = logr.ToSlogHandler(o.Log)
-	}
-	if o.ReadUnsigned == nil {
-		o.ReadUnsigned = func(_ http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
-			content, err := io.ReadAll(r.Body)
-			return content, func() {}, err
-		}
 	}
 	if o.Holds == nil {
 		o.Holds = boundedhttp.NewHoldLimiter(boundedhttp.Budget())

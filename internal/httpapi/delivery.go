@@ -57,7 +57,8 @@ func (x *exchange) serveDeliver() error {
 		return err
 	}
 	x.reportRemaining(initiated.Created)
-	x.sendAnswer(http.StatusAccepted, append(appendTest(fmt.Appendf(nil, `{"deliveryId":%q`, initiated.Request.ID), &initiated.Request), "}\n"...))
+	body := appendTest(fmt.Appendf(nil, `{"deliveryId":%q`, initiated.Request.ID), &initiated.Request)
+	x.sendAnswer(http.StatusAccepted, append(body, "}\n"...))
 	return nil
 }
 

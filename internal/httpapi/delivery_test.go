@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
@@ -120,18 +121,26 @@ func TestDeliver_refusals(t *testing.T) {
 	a := w.do(deliverFor(keyTest, test, "1234", ""))
 	w.g.Expect(a.fields).To(And(HaveLen(2), HaveKeyWithValue("test", true)))
 	w.g.Expect(a.status).To(Equal(202))
+	w.changeSettings(func(s *settings.Settings) {
+		s.Keys = keysOf(settings.Key{Name: "codes", Hash: sha256.Sum256([]byte(keyCodes)), Scopes: settings.ScopeDeliver, CodeLetters: true})
+	})
+	for code, status := range map[string]int{"QX7K2M": 202, "qx7k2m": 400, "QX7K2MQX7K2M": 400, "QX7-K2M": 400} {
+		w.g.Expect(w.do(deliverFor(keyCodes, german, code, "").markInvalid()).status).To(Equal(status), code)
+	}
+	w.g.Expect(w.sender.ListGiven()).To(Equal([]string{"QX7K2M"}))
+	w.clock.Step(time.Minute)
 	w.sender.SetFree(0)
 	expectRefusal(w.g, w.do(deliverFor(keyCodes, german, "1234", "")), 503, verification.CodeCodesBusy, "")
-	w.sender.SetFree(codeSlots)
+	w.sender.SetFree(codeSlots - 1)
 	w.changeSettings(func(s *settings.Settings) {
 		account := *s.WhatsApp
 		account.Codes = nil
 		s.WhatsApp = &account
 	})
 	expectRefusal(w.g, w.do(deliverFor(keyCodes, german, "1234", "")), 400, verification.CodeCodesNotConfigured, "deliver")
-	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 1, ListFilter: verification.ListFilter{Deliveries: true}})
+	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 9, ListFilter: verification.ListFilter{Deliveries: true}})
 	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(page.Requests).To(BeEmpty())
+	w.g.Expect(page.Requests).To(HaveLen(1), "the one with letters")
 }
 
 // What ZITADEL sends for a login, in the form of internal/notification/types/user_phone.go and otp.go. Its signature follows

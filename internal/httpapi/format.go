@@ -56,7 +56,7 @@ func (x *exchange) readSigned(values url.Values, from **format) (settings.Key, d
 		}
 	}
 	found := formats[values.Get("format")]
-	if found == nil {
+	if found == nil || x.api.readUnsigned == nil {
 		return settings.Key{}, deliveryBody{}, errFormatParameter
 	}
 	content, release, err := x.readUnauthenticated()

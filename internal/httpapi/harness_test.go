@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -135,6 +136,10 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	log := logr.FromSlogHandler(slog.NewJSONHandler(h.logs, nil))
 	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, newInvitation
 	c.options.Log, c.options.Registerer = log, h.registry
+	c.options.ReadUnsigned = func(_ http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
+		content, err := io.ReadAll(r.Body)
+		return content, func() {}, err
+	}
 	var err error
 	h.api, err = New(c.options)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -92,7 +92,8 @@ func (x *exchange) refuseStart(initiation verification.Initiation) *verification
 		return errSuspended
 	case refusal != nil:
 		return refusal
-	case initiation.Subject == "" && initiation.Terms.Deliver != verification.DeliverGiven && initiation.Limits.PerSubject.Limited(): // Without a subject the limit would not apply.
+	case initiation.Subject == "" && initiation.Terms.Deliver != verification.DeliverGiven && initiation.Limits.PerSubject.Limited():
+		// Without a subject the limit would not apply. Identity servers count their users themselves.
 		return errMissingSubject
 	case x.settings.Method(initiation.Method) == settings.MethodNotReady && !initiation.Test: // a test needs no messenger
 		return errChannelNotReady

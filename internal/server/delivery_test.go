@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestDelivery_once(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Webhook-Id", id)
-		request.Header.Set("Webhook-Timestamp", fmt.Sprint(w.clock.Now().Unix()))
+		request.Header.Set("Webhook-Timestamp", strconv.FormatInt(w.clock.Now().Unix(), 10))
 		request.Header.Set("Webhook-Signature", signature)
 		response, err := http.DefaultClient.Do(request)
 		w.Expect(err).NotTo(HaveOccurred())

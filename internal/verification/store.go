@@ -139,8 +139,8 @@ type New struct {
 	Terms Terms
 	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
-	// Creator is 16 random lower-case hexadecimal digits where a code is delivered, and empty otherwise. It distinguishes two creations of one id
-	// in the same microsecond, of which only the stored one may send.
+	// Creator is 16 random lower-case hexadecimal digits where a code is delivered, and empty otherwise. It distinguishes two creations of
+	// one id in the same microsecond, of which only the stored one may send.
 	Creator string
 	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
 	// has checked the limits.

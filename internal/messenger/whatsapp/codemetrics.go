@@ -16,6 +16,9 @@ var codeOutcomes = map[verification.CodeState]string{
 	verification.CodeSent: "sent", verification.CodeNotSent: "not_sent", "": "unknown",
 }
 
+// outcomeGiven is the outcome of a delivery that was sent. Its code is not entered here, so it is none of those that should be redeemed.
+const outcomeGiven = "given"
+
 // otherCountry is the label of a country that the project no longer allows.
 const otherCountry = "other"
 
@@ -39,7 +42,8 @@ func NewCodeMetrics(current func() *settings.Settings, registerer prometheus.Reg
 		settings: current,
 		outcomes: counter("phoneproof_codes_total",
 			"Codes that this replica sent through WhatsApp, by the country of the number and by outcome: sent (also if Meta refused it for a "+
-				"reason that may depend on the number), not_sent or unknown (no answer).", "country", "outcome"),
+				"reason that may depend on the number), given (the same of an identity server's own code), not_sent or unknown (no answer).",
+			"country", "outcome"),
 		redeemed: counter("phoneproof_codes_redeemed_total",
 			"Codes sent through WhatsApp that were entered, by the country of the number. Each counts once, at the replica that stored it.",
 			"country"),
@@ -102,7 +106,11 @@ func (m *CodeMetrics) countryOf(n phone.Number) string {
 
 // countResult counts what the sender learned of the code of a request.
 func (m *CodeMetrics) countResult(r *verification.Request, result verification.CodeResult) {
-	m.outcomes.WithLabelValues(m.countryOf(r.Phone), codeOutcomes[result.State]).Inc()
+	outcome := codeOutcomes[result.State]
+	if r.IsDelivery() && result.State == verification.CodeSent {
+		outcome = outcomeGiven
+	}
+	m.outcomes.WithLabelValues(m.countryOf(r.Phone), outcome).Inc()
 	if result.Reason != "" {
 		m.failures.WithLabelValues(result.Reason).Inc()
 	}

@@ -115,6 +115,8 @@ func TestCodeSender_sendsGivenCode(t *testing.T) {
 		slot.StartSending(r)
 		synctest.Wait()
 		f.Expect(string(body)).To(And(ContainSubstring(`"text":"QX7K2M"`), ContainSubstring(`"code":"pt_BR"`)))
+		f.Expect(testutil.ToFloat64(f.metrics.outcomes.WithLabelValues("US", outcomeGiven))).To(Equal(1.0), "an alert compares sent and redeemed")
+		f.Expect(f.outcomesOf("US")).To(BeEmpty())
 	})
 }
 

@@ -337,7 +337,9 @@ func keepsDelivery(ctx context.Context, t *trial) {
 	for test, want := range map[bool][]verification.Request{false: {written}, true: nil} {
 		t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: verification.ListFilter{Deliveries: true, Test: test}}, want...)
 	}
-	t.Expect(a.(verification.Counter).CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 1))
+	counter, ok := a.(verification.Counter)
+	t.Expect(ok).To(BeTrue(), "the store counts")
+	t.Expect(counter.CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 1))
 }
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.
