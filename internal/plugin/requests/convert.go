@@ -31,6 +31,9 @@ func convertObject(o *verifyv1.VerificationRequest, now time.Time) Request {
 		Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata), APIKey: stored.KeyName,
 		Test: stored.Test, Delivery: convertDelivery(o.Status.Delivery), Problem: findRefusal(o),
 	}
+	if stored.IsDelivery() {
+		r.Kind = kindDelivery
+	}
 	if r.Status == statusVerified {
 		r.VerifiedAt, r.ActualPhoneNumber = stored.VerifiedAt.UTC(), stored.Actual.E164()
 		if assurance := stored.ShownAssurance(); assurance != verification.AssuranceUsual {

@@ -22,6 +22,9 @@ const (
 	deliveryExhausted = "EXHAUSTED"
 )
 
+// kindDelivery is a delivery, which lists do not show.
+const kindDelivery = "DELIVERY"
+
 // hintDeclined is the hint of a request whose owner answered "Not me".
 const hintDeclined = "DECLINED"
 
@@ -31,6 +34,7 @@ const maxLimit = 200
 // Request is a request as the API describes it. Requests that are stored as objects are shown in the same form.
 type Request struct {
 	RequestID         string            `json:"requestId"`
+	Kind              string            `json:"kind,omitempty"`
 	Status            string            `json:"status"`
 	PhoneNumber       string            `json:"phoneNumber"`
 	Method            string            `json:"method"`
