@@ -96,7 +96,8 @@ type WhatsApp struct {
 	// silentAfter is how long no message must have come, while requests expire,
 	// before the condition Silent reports it. 10m to 24h, and not longer than
 	// request.retention and request.ttl together: it is found in stored requests.
-	// Default: unset, which means 1h, or those two together if they are shorter.
+	// Default: unset, which means 1h, or request.ttl and request.retention
+	// together if they are shorter.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('10m') && duration(self) <= duration('24h')`,message="silentAfter must be a duration between 10m and 24h, for example 1h"
 	SilentAfter Duration `json:"silentAfter,omitempty"`

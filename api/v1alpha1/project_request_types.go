@@ -10,10 +10,10 @@ type RequestSettings struct {
 	TTL Duration `json:"ttl,omitempty"`
 
 	// retention is how long a finished request is kept, and can be asked for,
-	// after its expiry. Requests whose webhook is still due are kept longer.
-	// It must cover the longest period of rateLimit. 1m to 168h (7 days) with
-	// storage Kubernetes, to 720h (30 days) with PostgreSQL. Default: unset,
-	// which means 1h with Kubernetes and 24h with PostgreSQL.
+	// from its end, or from that of its event's delivery. It must cover the
+	// longest period of rateLimit. 1m to 168h (7 days) with storage Kubernetes,
+	// to 720h (30 days) with PostgreSQL. Default: unset, which means 1h with
+	// Kubernetes and 24h with PostgreSQL.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')`,message="retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
 	Retention Duration `json:"retention,omitempty"`

@@ -32,7 +32,7 @@ function resolveLink(from: string, link: string) {
 }
 
 // The title of a page, by which the list of docs/README.md names it, too.
-const readTitle = (file: string) => /^# (.+)/.exec(readFileSync(path.join(pages, file), 'utf8'))?.[1]
+const readTitle = (file: string) => (file === 'README.md' ? 'Overview' : /^# (.+)/.exec(readFileSync(path.join(pages, file), 'utf8'))?.[1])
 
 // The sidebar is that list: each title of it is a door.
 const listed = readFileSync(path.join(pages, 'docs/README.md'), 'utf8').split('\n## ').slice(1)
@@ -127,8 +127,10 @@ export default defineConfig({
       const code = md.renderer.rules.code_inline!
       md.renderer.rules.code_inline = (...all) => code(...all).replace(/([_.,{=/\]-]|[a-z](?=[A-Z]))(?=[^<>]+<\/code>)/g, '$1<wbr>')
       const fence = md.renderer.rules.fence!
-      md.renderer.rules.fence = (tokens, i, ...rest) =>
-        tokens[i].info === 'mermaid' ? drawPicture(tokens[i].content) : fence(tokens, i, ...rest)
+      md.renderer.rules.fence = (tokens, i, ...rest) => {
+        if (tokens[i].info === 'console') tokens[i].info = 'sh' // the button that copies leaves out the $ of a shell
+        return tokens[i].info === 'mermaid' ? drawPicture(tokens[i].content) : fence(tokens, i, ...rest)
+      }
       md.renderer.rules.code_block = (tokens, i, ...rest) => fence(tokens.with(i, Object.assign(tokens[i], { info: 'sh' })), i, ...rest)
     },
   },

@@ -47,7 +47,7 @@ const (
 	// CodeChannelNotReady (retry): the account cannot be used now; nothing was counted. With init offer the other messenger, too.
 	CodeChannelNotReady ErrorCode = "channel_not_ready"
 
-	// CodeInvalidAssurance (fix): `SESSION`, or leave it out.
+	// CodeInvalidAssurance (fix): `SESSION`, or leave it out: no init lowers the project's level.
 	CodeInvalidAssurance ErrorCode = "invalid_assurance"
 	// CodeInvalidPurpose (fix): one of `spec.purposes`.
 	CodeInvalidPurpose ErrorCode = "invalid_purpose"

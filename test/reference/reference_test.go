@@ -111,7 +111,10 @@ func readText(e ast.Expr, known map[string]string) (string, bool) {
 	return "", false
 }
 
-var goesWith = regexp.MustCompile(`(\w+)=(True|False|Unknown)`)
+var (
+	goesWith   = regexp.MustCompile(`(\w+)=(True|False|Unknown)`)
+	ofRequests = regexp.MustCompile(`^(Accepted|Verified|WebhookDelivered)$`)
+)
 
 // writeConditions lists the conditions, each with the reasons that go with it by their comments, and then the reasons.
 func writeConditions(t *testing.T, root string) []string {
@@ -123,7 +126,7 @@ func writeConditions(t *testing.T, root string) []string {
 	for _, c := range all {
 		types[c.value] = true
 	}
-	var reasons []string
+	reasons := map[bool][]string{} // those of a request, and those of a project
 	links := map[string][]string{}
 	for _, r := range readConstants(t, file, "Reason") {
 		with, meaning, found := strings.Cut(strings.TrimPrefix(r.comment, r.name+" goes with "), ": ")
@@ -139,9 +142,10 @@ func writeConditions(t *testing.T, root string) []string {
 			links[m[1]+m[2]] = append(links[m[1]+m[2]], "[`"+r.value+"`](#"+anchor+")")
 		}
 		meaning, remedy, _ := strings.Cut(meaning, " To fix it, ")
-		reasons = append(reasons, row(anchor, r.value, strings.TrimSuffix(meaning, "."), strings.TrimSuffix(remedy, ".")))
+		isOfRequest := ofRequests.MatchString(of[0][1])
+		reasons[isOfRequest] = append(reasons[isOfRequest], row(anchor, r.value, strings.TrimSuffix(meaning, "."), strings.TrimSuffix(remedy, ".")))
 	}
-	rows := []string{"| condition, reason | meaning | what to do, or the reasons |", "|---|---|---|"}
+	rows := []string{"| condition | meaning | reasons |", "|---|---|---|"}
 	for _, c := range all {
 		var by []string
 		for _, status := range []string{"False", "Unknown", "True"} {
@@ -151,7 +155,8 @@ func writeConditions(t *testing.T, root string) []string {
 		}
 		rows = append(rows, row(strings.ToLower(c.value), c.value, strings.TrimSuffix(strings.TrimPrefix(c.comment, c.name+" is "), "."), strings.Join(by, ". ")))
 	}
-	return append(rows, reasons...)
+	head := []string{"", "| reason | meaning | what to do |", "|---|---|---|"}
+	return slices.Concat(rows, []string{"", "## Reasons of a project"}, head, reasons[false], []string{"", "## Reasons of a request"}, head, reasons[true])
 }
 
 var (
@@ -178,7 +183,7 @@ func writeCodes(t *testing.T, root string) []string {
 	}
 	source, err := os.ReadFile(filepath.Join(root, "internal/httpapi/errors.go"))
 	g.Expect(err).NotTo(HaveOccurred())
-	rows := []string{"| code | status | move | |", "|---|---|---|---|"}
+	rows := []string{"| code | status | move | advice |", "|---|---|---|---|"}
 	for _, m := range statusOf.FindAllStringSubmatch(string(source), -1) {
 		c, advice := constants[m[1]], adviceOf.FindStringSubmatch(constants[m[1]].comment)
 		g.Expect(advice).NotTo(BeNil(), m[0])

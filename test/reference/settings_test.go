@@ -124,7 +124,7 @@ func describeField(path, description string) string {
 	if m := beginning.FindStringSubmatch(sentence); m != nil && m[1] == name {
 		sentence = m[3] + sentence[len(m[0])-min(len(m[3]), 1):]
 	}
-	return sentence
+	return strings.ReplaceAll(sentence, "docs/testing.md", "[testing](testing.md#numbers)")
 }
 
 // cutSentence returns the first sentence of a text, or its part before a semicolon. What is in brackets or quotes ends neither.
