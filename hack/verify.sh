@@ -185,7 +185,7 @@ pages() {
 		((++seen[${kind:=rows}]))
 		[[ $kind == rows ]] && row='^\| (<a [^>]*></a>)?' || row=
 		grep -qE "$row\`$name\`" docs/errors.md || { echo "docs/errors.md has no $name of its $kind"; ok=1; }
-	done < <(sed -nE '/^ {12}code:$/,/^ {12}message:$/s/^ *- .*/& codes/; /verification\.update:/d; /x-extensible-enum: \[(shared_contact|SENT|CODE)/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
+	done < <(sed -nE '/^ {12}code:$/,/^ {12}message:$/s/^ *- .*/& codes/; /verification\.update:/d; /x-extensible-enum: \[(shared_contact|SENT|CODE|DELIVERY)/d; s/^ *(- )?(verification\.[a-z]+):?$/\2/p
 		/x-extensible-enum:/,/^ *[a-z]+:/{s/.*x-extensible-enum: \[(.*)\]/\1/p; s/^ *- //p}' api/openapi.yaml | tr , '\n')
 	while read -r kind row; do
 		((${seen[$kind]-0} >= row)) || { echo "only ${seen[$kind]-0} $kind were found, of at least $row"; ok=1; }

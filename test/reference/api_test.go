@@ -148,7 +148,10 @@ func (w *operationWriter) writeOperation(method, address string, o operation) []
 	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
 		r := o.Responses[status]
 		if status < "300" {
-			lines = append(lines, w.writeAnswer(status, nameBody(r), title)...)
+			if len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "Answers") {
+				lines = append(lines, "")
+			}
+			lines = append(lines, w.writeAnswer(status, r, title)...)
 			continue
 		}
 		var codes []string
@@ -168,7 +171,11 @@ func (w *operationWriter) writeOperation(method, address string, o operation) []
 }
 
 // writeAnswer lists the fields of an answer, or leads to the operation that has the same.
-func (w *operationWriter) writeAnswer(status, name, title string) []string {
+func (w *operationWriter) writeAnswer(status string, b body, title string) []string {
+	name := nameBody(b)
+	if name == "." { // its schema has no name
+		return []string{"Answers " + status + ": " + strings.ToLower(b.Description[:1]) + b.Description[1:]}
+	}
 	if w.written[name] == "" {
 		w.written[name] = title
 	}
@@ -210,7 +217,7 @@ func (w *operationWriter) writeField(name string, isRequired bool, s schema) []s
 	}
 	description := strings.Join(strings.Fields(s.Description), " ")
 	text := cutSentence(description)
-	values := slices.Concat(s.Enum, s.Open)
+	values := slices.DeleteFunc(slices.Concat(s.Enum, s.Open), func(value string) bool { return value == "" })
 	if len(values) > 1 && strings.HasPrefix(text, values[0]+":") { // it says what each value means
 		text, values = strings.TrimSuffix(description, "."), nil
 	}
