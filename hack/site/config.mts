@@ -142,7 +142,8 @@ export default defineConfig({
       options: {
         // What was and why is no answer.
         _render: (source, env, md) => (/^(CHANGELOG|CODE_OF|CONTRIB|docs\/adr)/.test(env.relativePath) ? '' : md.render(source, env)),
-        miniSearch: { options: { processTerm } },
+        // A word that only resembles one of the question weighs little, or long tables come first.
+        miniSearch: { options: { processTerm }, searchOptions: { fuzzy: 0.1, weights: { fuzzy: 0.1, prefix: 0.3 } } },
       },
     },
     sidebar,

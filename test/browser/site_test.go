@@ -83,7 +83,7 @@ var answers = map[string]string{
 	"rollback":                                  "/upgrade",
 	"download":                                  "/install",
 	"privacy":                                   "/security#",
-	"firewall outbound":                         "/postgresql#setting-it-up",
+	"firewall outbound":                         "/spec/verificationproject#what-pods-connect-to",
 	"Idempotency-Key":                           "/clients#",
 
 	"download the program":               "/install#download",
@@ -94,6 +94,8 @@ var answers = map[string]string{
 	"delete one person's data":           "/security#delete-the-data-of-one-person",
 	"users get no message on WhatsApp":   "/channels#users-get-no-message-on-whatsapp",
 	"glossary":                           "/glossary",
+	"how long is a result kept":          "/api#how-long-a-result-is-kept",
+	"corporate proxy":                    "/spec/verificationproject#what-pods-connect-to",
 }
 
 // TestSite_answersQuestions asks the search, which is a file of the site.
