@@ -23,7 +23,7 @@ const EventLife = 80 * time.Hour
 
 // Policy holds the settings of a project that decide about the next step of a request.
 type Policy struct {
-	// Retention is how long a request is kept after it is finished and its code has rested.
+	// Retention is how long a request is kept after it is finished and its code has rested. Deliveries are kept for CodeKept.
 	Retention time.Duration
 	Events    EventPolicy
 	// TestEvents is the same of the events of test keys.
@@ -94,6 +94,8 @@ func Next(r *Request, now time.Time, p Policy) Action {
 		return nextOfPending(r, now, p)
 	case r.Delivery.Wanted():
 		return nextDelivery(r, now, p)
+	case r.IsDelivery():
+		return dueAt(StepDelete, r.CreatedAt.Add(CodeKept), now)
 	default:
 		return dueAt(StepDelete, r.settledAt().Add(p.Retention), now)
 	}

@@ -77,5 +77,6 @@ func (s *Store) dueArguments(policy verification.Policy, limit int) []any {
 		s.options.Project, limit, policy.Retention, policy.Events == verification.EventsOn, abandoned,
 		max(policy.Retention, verification.EventLife), verification.ExpiryGrace, verification.ConfirmGrace,
 		policy.TestEvents == verification.EventsOn, policy.TestEvents == verification.EventsOff, timeOrNil(repaired), 2 * verification.ExtraLead,
+		verification.CodeKept,
 	}
 }

@@ -77,7 +77,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 		if _, err = c.Exec(ctx, sqlBegin); err != nil {
 			return wrapStep("begin", err)
 		}
-		rows, _ := c.Query(ctx, sqlSweepFinished, s.options.Project, limit, policy.Retention)
+		rows, _ := c.Query(ctx, sqlSweepFinished, s.options.Project, limit, policy.Retention, verification.CodeKept)
 		if gone, err = pgx.CollectRows(rows, scanDeleted); err != nil {
 			return wrapStep("delete finished requests", err)
 		}

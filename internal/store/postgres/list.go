@@ -57,31 +57,35 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 	if since.Before(listEnd) {
 		since = listEnd
 	}
-	phases := []verification.Phase{verification.Pending, verification.Verified, verification.Expired}
 	arguments = []any{s.options.Project, after.CreatedAt, after.ID, since}
+	if q.Deliveries && q.Phone.IsZero() {
+		delivered := sqlListDelivered
+		if q.Test {
+			delivered = sqlListTestDelivered
+		}
+		return limitRows(delivered, q.Limit), append(arguments, q.Phase == "" || q.Phase == verification.Expired)
+	}
+	phases := []verification.Phase{verification.Pending, verification.Verified, verification.Expired}
 	for _, phase := range phases {
 		arguments = append(arguments, q.Phase == "" || q.Phase == phase)
 	}
-	all, referenced := sqlList, sqlListReference
+	all, referenced, found := sqlList, sqlListReference, sqlFind
 	switch {
 	case q.Test && q.Deliveries:
-		all = sqlListTestDelivered
+		found = sqlFindTestDelivered
 	case q.Deliveries:
-		all = sqlListDelivered
+		found = sqlFindDelivered
 	case q.Test:
-		all, referenced = sqlListTest, sqlListTestReference
+		all, referenced, found = sqlListTest, sqlListTestReference, sqlFindTest
 	}
 	if forms := phone.Variants(q.Phone); len(forms) > 0 {
-		found, otherForm := sqlFind, "" // no stored number is empty
-		if q.Test {
-			found = sqlFindTest
-		}
+		otherForm := "" // no stored number is empty
 		if len(forms) > 1 {
 			otherForm = forms[1].E164()
 		}
 		return limitRows(found, q.Limit), append(arguments, forms[0].E164(), otherForm)
 	}
-	if q.Reference == "" || q.Deliveries { // which have none
+	if q.Reference == "" {
 		return limitRows(all, q.Limit), arguments
 	}
 	return limitRows(referenced, q.Limit), append(arguments, q.Reference)

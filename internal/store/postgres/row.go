@@ -264,6 +264,8 @@ func workOf(r *verification.Request) (work int64, since time.Time) {
 		return workDeliverFew, next
 	case r.Phase == verification.Pending:
 		return workExpire, rest
+	case r.IsDelivery():
+		return workDeleteDelivery, r.CreatedAt
 	default:
 		return workDelete, rest
 	}

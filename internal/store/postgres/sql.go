@@ -32,8 +32,8 @@ const (
 	ofTestKeys = " AND test AND deliver <> 'GIVEN'"
 	ofLiveKeys = " AND NOT test AND deliver <> 'GIVEN'"
 	// The same of deliveries.
-	ofTestDeliveries = " AND test AND deliver = 'GIVEN'"
-	ofLiveDeliveries = " AND NOT test AND deliver = 'GIVEN'"
+	ofTestDeliveries = " AND test AND work = 5"
+	ofLiveDeliveries = " AND NOT test AND work = 5"
 	// withReference selects the requests with the reference of the query.
 	withReference = " AND reference = $8 AND reference <> ''"
 )
@@ -52,11 +52,18 @@ func listStatement(also string) string {
 	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
+// deliveriesStatement returns the statement that reads a page of deliveries. All are expired, and are a range of the index of work.
+func deliveriesStatement(also string) string {
+	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM phoneproof_requests
+		WHERE project = $1 AND since >= $4 AND (since, id) < ($2::timestamptz, $3::text) AND $5::boolean` + also + `
+		ORDER BY since DESC, id DESC LIMIT ` + longestPage
+}
+
 // findStatement returns the statement that reads a page of the requests of a number, which has one form or two. They are few, and the
 // subquery keeps a planner without statistics from reading those of the whole project.
 func findStatement(also string) string {
 	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (
-			SELECT ` + requestColumns("") + `, project FROM phoneproof_requests WHERE phone IN ($8, $9) OFFSET 0
+			SELECT ` + requestColumns("") + `, project, work FROM phoneproof_requests WHERE phone IN ($8, $9) OFFSET 0
 		) AS r WHERE project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
 			AND (phase = 'PENDING' AND $5::boolean OR phase = 'VERIFIED' AND $6::boolean OR phase = 'EXPIRED' AND $7::boolean)` + also + `
 		ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
@@ -84,7 +91,19 @@ const (
 	// workDeliverFew is the same as workDeliver, of a request that is pending or of a test key. These are few, and some need a step while
 	// events are not sent: every claim reads them, and none the backlog of all others.
 	workDeliverFew = 4
+	// workDeleteDelivery is since a delivery was created; it is deleted after CodeKept.
+	workDeleteDelivery = 5
 )
+
+// finishedRequests returns the part of a statement that locks what is to be deleted: deliveries after kept, all others after $3.
+func finishedRequests(kept string) string {
+	return `SELECT f.id, f.due_at FROM (VALUES (3, $3::interval), (5, ` + kept + `::interval)) AS k(work, kept) CROSS JOIN LATERAL (
+			SELECT id, since + k.kept AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = k.work AND since <= statement_timestamp() - k.kept
+				AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS f`
+}
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
 //
@@ -110,7 +129,7 @@ var (
 	sqlStored = `SELECT
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (2, 4) LIMIT $2) AS undelivered),
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (3, 5) LIMIT $2) AS finished)`
 
 	// sqlCodes counts the codes that each key started since a time, up to a limit in all.
 	sqlCodes = `SELECT key_name, count(*) FROM (
@@ -122,10 +141,12 @@ var (
 	sqlListReference     = listStatement(ofLiveKeys + withReference)
 	sqlListTest          = listStatement(ofTestKeys)
 	sqlListTestReference = listStatement(ofTestKeys + withReference)
-	sqlListTestDelivered = listStatement(ofTestDeliveries)
-	sqlListDelivered     = listStatement(ofLiveDeliveries)
+	sqlListTestDelivered = deliveriesStatement(ofTestDeliveries)
+	sqlListDelivered     = deliveriesStatement(ofLiveDeliveries)
 	sqlFind              = findStatement(ofLiveKeys)
 	sqlFindTest          = findStatement(ofTestKeys)
+	sqlFindTestDelivered = findStatement(ofTestDeliveries)
+	sqlFindDelivered     = findStatement(ofLiveDeliveries)
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
@@ -258,12 +279,7 @@ var (
 			ORDER BY coalesce(verified_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS abandoned
 		` + extraAttempts("2") + extraAttempts("4") + `UNION ALL
-		SELECT id, due_at FROM (
-			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval
-				AND leased_until <= statement_timestamp()
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
-		) AS finished
+		` + finishedRequests("$13") + `
 		) AS due ORDER BY due_at, id LIMIT $2`
 
 	// sqlLease leases one of the requests that sqlDue returned.
@@ -292,10 +308,7 @@ var (
 		RETURNING r.id`
 
 	sqlSweepFinished = `WITH due AS (
-			SELECT id FROM phoneproof_requests
-			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval
-				AND leased_until <= statement_timestamp()
-			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+			` + finishedRequests("$4") + ` LIMIT $2
 		)
 		DELETE FROM phoneproof_requests WHERE project = $1 AND id IN (SELECT id FROM due)
 		RETURNING id, phone, hints`

@@ -18,7 +18,8 @@ import (
 var statements = map[string]string{
 	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlCodes": sqlCodes, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlList": sqlList, "sqlListReference": sqlListReference,
 	"sqlListTest": sqlListTest, "sqlListTestReference": sqlListTestReference, "sqlListDelivered": sqlListDelivered,
-	"sqlListTestDelivered": sqlListTestDelivered, "sqlFind": sqlFind, "sqlFindTest": sqlFindTest, "sqlAddKeys": sqlAddKeys,
+	"sqlListTestDelivered": sqlListTestDelivered, "sqlFind": sqlFind, "sqlFindTest": sqlFindTest, "sqlFindDelivered": sqlFindDelivered,
+	"sqlFindTestDelivered": sqlFindTestDelivered, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,

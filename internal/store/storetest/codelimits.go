@@ -23,6 +23,7 @@ func codeLimitChecks() []check {
 		{name: "send no more codes where many are started at once", run: codesRaced},
 		{name: "keep a request with a code for a day, whatever became of it", needs: Cap | SteppedClock, run: codesKept},
 		{name: "delete a request with a code a day after its creation", needs: Queue | SteppedClock, run: codesDeleted},
+		{name: "delete a delivery a day after its creation, whatever the retention is", needs: Queue | SteppedClock, run: deliveriesDeleted},
 		{name: "count on after a flood of links and a restart of all replicas", needs: SteppedClock, run: codesFlooded},
 		{name: "report how many codes each key started", run: countsCodes},
 		{name: "keep a delivery as EXPIRED from its start, count it as a code, and list it only when asked", run: keepsDelivery},
@@ -258,6 +259,29 @@ func codesDeleted(ctx context.Context, t *trial) {
 	t.Expect(max(len(claims), swept.Deleted)).To(Equal(len(all)), "a day later, and its retention")
 }
 
+// deliveriesDeleted has a claim delete one delivery, and a sweep or a further claim the other.
+func deliveriesDeleted(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	queue, policy := t.harness.Queue(s), sendingPolicy(verification.CodeKept)
+	t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCodeFor("key", numberOf(1))).ID, cancelRequest)
+	for i := range 2 {
+		n := t.newCodeFor("key", numberOf(2+i))
+		n.Terms, n.BodyHash = verification.Terms{Deliver: verification.DeliverGiven}, "0123456789abcdef0123456789abcdef"
+		made := t.createRequest(ctx, s, n)
+		t.updateRequest(ctx, s, made.ID, func(r *verification.Request, now time.Time) error {
+			return r.RecordCodeResult(verification.CodeResult{State: verification.CodeSent}, now, allEvents)
+		})
+	}
+	t.passTime(ctx, verification.CodeKept-time.Microsecond)
+	t.Expect(queue.Sweep(ctx, policy, manyRequests)).To(BeZero())
+	t.Expect(t.claimWork(ctx, s, policy, manyRequests, longLease)).To(BeEmpty())
+	t.passTime(ctx, time.Microsecond)
+	t.Expect(t.claimWork(ctx, s, policy, 1, longLease)).To(HaveLen(1))
+	swept, err := queue.Sweep(ctx, policy, manyRequests)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(swept.Deleted+len(t.claimWork(ctx, s, policy, manyRequests, longLease))).To(Equal(1), "the other one, and no request")
+}
+
 // codesFlooded starts five codes to a number, which end at once, and then more links than a store holds.
 func codesFlooded(ctx context.Context, t *trial) {
 	const held = 12
@@ -326,20 +350,29 @@ func keepsDelivery(ctx context.Context, t *trial) {
 		return r.RecordCodeResult(verification.CodeResult{State: verification.CodeNotSent, Reason: "payment"}, now, allEvents)
 	})
 	t.Expect(written.Hints).To(BeEmpty())
-	t.Expect(verification.Next(&written, written.CreatedAt, verification.Policy{Events: verification.EventsOn, Kinds: allEvents})).
-		To(Equal(verification.Action{Step: verification.StepWait, At: written.CreatedAt.Add(verification.CodeKept)}))
+	policy := verification.Policy{Retention: time.Hour, Events: verification.EventsOn, Kinds: allEvents}
+	t.Expect(verification.Next(&written, written.CreatedAt, policy)).
+		To(Equal(verification.Action{Step: verification.StepWait, At: written.CreatedAt.Add(verification.CodeKept)}), "without retention")
 	again, err := a.Create(ctx, n, limits)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(again).To(And(HaveField("Existing", true), HaveField("Request", equalRequest(written))))
 
 	link := t.createRequest(ctx, a, t.newForKey("one", numberOf(3)))
 	t.expectListed(ctx, a, verification.ListQuery{Limit: 10}, link)
-	for test, want := range map[bool][]verification.Request{false: {written}, true: nil} {
+	other := t.newCodeFor("one", numberOf(4))
+	other.Terms, other.BodyHash = n.Terms, n.BodyHash
+	newest := t.createRequest(ctx, a, other)
+	t.harness.Settle()
+	for test, want := range map[bool][]verification.Request{false: {newest, written}, true: nil} {
 		t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: verification.ListFilter{Deliveries: true, Test: test}}, want...)
 	}
+	of := verification.ListFilter{Deliveries: true, Phone: written.Phone}
+	t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: of}, written)
+	of.Phase = verification.Verified
+	t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: of})
 	counter, ok := a.(verification.Counter)
 	t.Expect(ok).To(BeTrue(), "the store counts")
-	t.Expect(counter.CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 1))
+	t.Expect(counter.CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 2))
 }
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.
