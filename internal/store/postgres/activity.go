@@ -29,7 +29,7 @@ var sqlActivity = `WITH finished AS (
 			AND since <= statement_timestamp() + $6::interval AND deliver = '' AND NOT test ORDER BY since DESC LIMIT $5)
 		UNION ALL
 		(SELECT ` + activityColumns + ` WHERE project = $1 AND created_at >= $3::timestamptz - $6::interval
-			AND deliver <> '' AND NOT test ORDER BY created_at DESC LIMIT $5)
+			AND deliver <> '' AND deliver <> 'GIVEN' AND NOT test ORDER BY created_at DESC LIMIT $5)
 	), undelivered AS (
 		SELECT ` + activityColumns + ` WHERE project = $1 AND work = 2 LIMIT $5
 	), pending AS (

@@ -42,6 +42,18 @@ var _ = Describe("Activity", func() {
 		Expect(countActivityReads(ctx, uri, since)).To(BeNumerically("<=", 20))
 	})
 
+	It("hears a request with a code among as many deliveries as are read", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		store := openStore(ctx, project, uri)
+		insertFinished(ctx, schema, project, "code", 1, 2*time.Minute)
+		execStatements(ctx, "UPDATE "+schema+".phoneproof_requests SET deliver = 'CODE', phase = 'VERIFIED', verified_at = since")
+		insertFinished(ctx, schema, project, "delivery", verification.MostCounted, time.Minute)
+		execStatements(ctx, "UPDATE "+schema+".phoneproof_requests SET deliver = 'GIVEN', work = 5 WHERE deliver = ''")
+		activity, err := store.Activity(ctx, verification.WhatsApp, time.Now().Add(-time.Hour))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(activity).To(And(HaveField("Expired", 0), HaveField("LastHeard", Not(BeZero()))))
+	})
+
 	It("reads a bounded number of requests, the latest", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
 		store := openStore(ctx, project, uri)
