@@ -20,6 +20,9 @@ func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now
 		})
 	}
 	o.Status.ObservedGeneration = o.Generation
+	if r.IsDelivery() {
+		return // it is no verification
+	}
 	setProgressOf(&o.Status.Conditions, r, now)
 	status, reason := verifiedCondition(r)
 	set(verifyv1.ConditionVerified, status, reason)

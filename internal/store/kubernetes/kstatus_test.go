@@ -113,6 +113,20 @@ var _ = Describe("Tools that follow kstatus", func() {
 			verifyv1.ReasonExpired, "the time ran out before the client confirmed the request"),
 	)
 
+	It("wait for a delivery until it is known how its sending went", func(ctx SpecContext) {
+		n := newRequest(project)
+		n.Terms, n.BodyHash = verification.Terms{Deliver: verification.DeliverGiven}, "0123456789abcdef0123456789abcdef"
+		Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		Expect(kstatus(ctx, n.ID)).To(Equal(status.InProgressStatus), "not written yet")
+		update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+			return r.RecordCodeResult(verification.CodeResult{State: verification.CodeSent}, now, 0)
+		})
+		Expect(kstatus(ctx, n.ID)).To(Equal(status.CurrentStatus))
+		e, err := s.api.getObject(ctx, n.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(e.object.Status.Conditions).To(BeEmpty())
+	})
+
 	It("fail for a request that expires, waited for a contact or not", func(ctx SpecContext) {
 		for _, waited := range []bool{false, true} {
 			id := create(ctx)
