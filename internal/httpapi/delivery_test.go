@@ -54,6 +54,9 @@ func TestDeliver(t *testing.T) {
 	for query, listed := range map[string]int{"": 0, "status=EXPIRED": 0, "kind=DELIVERY": 1, "kind=DELIVERY&status=PENDING": 0} {
 		w.g.Expect(w.do(listRequest(keyRead, query)).fields["requests"]).To(HaveLen(listed), query)
 	}
+	for kind, found := range map[string]int{"": 0, `,"kind":"DELIVERY"`: 1} {
+		w.g.Expect(w.do(findRequest(keyRead, `{"phoneNumber":"`+w.number+`"`+kind+`}`)).fields["requests"]).To(HaveLen(found), "find %s", kind)
+	}
 	expectRefusal(w.g, w.do(listRequest(keyRead, "kind=delivery").markInvalid()), 400, codeInvalidParameter, "kind")
 	for name, r := range map[string]request{
 		"status": statusRequest(keyCodes, "id="+id), "confirm": confirmAs(keyCodes, id, "482915"),

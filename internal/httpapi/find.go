@@ -31,6 +31,7 @@ type findBody struct {
 	PhoneNumber textField `json:"phoneNumber"`
 	Status      textField `json:"status"`
 	Since       textField `json:"since"`
+	Kind        textField `json:"kind"`
 	Cursor      textField `json:"cursor"`
 	Limit       rawField  `json:"limit"`
 }
@@ -47,8 +48,10 @@ func (f *rawField) UnmarshalJSON(value []byte) error {
 }
 
 // textFields returns the fields that are strings, the required one first.
-func (b *findBody) textFields() [4]namedField {
-	return [...]namedField{{fieldPhoneNumber, &b.PhoneNumber}, {"status", &b.Status}, {"since", &b.Since}, {"cursor", &b.Cursor}}
+func (b *findBody) textFields() [5]namedField {
+	return [...]namedField{
+		{fieldPhoneNumber, &b.PhoneNumber}, {"status", &b.Status}, {"since", &b.Since}, {"kind", &b.Kind}, {"cursor", &b.Cursor},
+	}
 }
 
 // decodeFind reads the body of find, as strictly as decodeInit.
@@ -56,7 +59,7 @@ func decodeFind(data []byte) (findBody, error) {
 	var body findBody
 	err := decodeObject(data, &body, func(name string) bool {
 		switch name {
-		case fieldPhoneNumber, "status", "since", "cursor", "limit":
+		case fieldPhoneNumber, "status", "since", "kind", "cursor", "limit":
 			return true
 		default:
 			return false

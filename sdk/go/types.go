@@ -238,6 +238,7 @@ type ListParams struct {
 type FindParams struct {
 	PhoneNumber string    `json:"phoneNumber"`
 	Status      string    `json:"status,omitempty"`
+	Kind        string    `json:"kind,omitempty"`
 	Since       time.Time `json:"since,omitzero"`
 	Limit       int       `json:"limit,omitempty"`
 }

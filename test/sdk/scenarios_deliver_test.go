@@ -21,6 +21,7 @@ var deliverScenarios = []scenario{
 			p.Eventually(func() object { return p.do("get", object{"id": id}) }).WithTimeout(patience).Should(And(
 				HaveKeyWithValue("requestId", id), HaveKeyWithValue("kind", "DELIVERY"), HaveKeyWithValue("codeDelivery", "SENT")))
 			p.Expect(idsOf(p.list("list", object{"kind": "DELIVERY"}))).To(ContainElement(id))
+			p.Expect(idsOf(p.list("find", object{"kind": "DELIVERY", "phoneNumber": number}))).To(Equal([]any{id}))
 			failed := p.fail("invalid_code", "deliver", object{"delivery": object{"phoneNumber": number, "code": "4081-7253"}})
 			p.Expect(failed).To(And(HaveField("Status", 400), HaveField("Field", "code"), HaveField("Text", Not(ContainSubstring("4081-7253")))))
 		},

@@ -191,6 +191,7 @@ class PhoneProof:
         phone_number: str,
         *,
         status: str | None = None,
+        kind: str | None = None,
         since: datetime | str | None = None,
         limit: int | None = None,
     ) -> Iterator[StoredRequest]:

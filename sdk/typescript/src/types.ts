@@ -155,6 +155,7 @@ export interface ListParams {
 export interface FindParams {
   phoneNumber: string
   status?: VerificationStatus
+  kind?: Open<'DELIVERY'>
   since?: string
   limit?: number
 }

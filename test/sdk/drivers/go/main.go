@@ -127,7 +127,7 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		}), a.Max)
 	case "find":
 		return collect(client.Find(ctx, phoneproof.FindParams{
-			PhoneNumber: a.PhoneNumber, Status: a.Status, Since: a.Since, Limit: a.Limit,
+			PhoneNumber: a.PhoneNumber, Status: a.Status, Kind: a.Kind, Since: a.Since, Limit: a.Limit,
 		}), a.Max)
 	case "openapi":
 		var document struct {
