@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -78,6 +81,7 @@ type secrecy struct {
 
 	address  string
 	platform *simulator.Simulator
+	logs     *gbytes.Buffer
 	// answer lets the platform take codes.
 	answer func()
 
@@ -87,7 +91,9 @@ type secrecy struct {
 
 func newSecrecy(t *testing.T) *secrecy {
 	t.Helper()
-	w := &secrecy{testServer: newTestServer(t)}
+	w := &secrecy{testServer: newTestServer(t), logs: gbytes.NewBuffer()}
+	w.requests = slog.NewJSONHandler(w.logs, nil)
+	w.log = logr.FromSlogHandler(w.requests)
 	w.platform = simulator.New(simulator.Options{Clock: w.machine, Users: []simulator.Person{{Name: "Ada", Phone: codeDelivered}}})
 	answered := make(chan struct{})
 	w.answer = sync.OnceFunc(func() { close(answered) })

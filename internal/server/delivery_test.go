@@ -1,6 +1,9 @@
 package server
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,11 +24,12 @@ import (
 const signingSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 // TestDelivery_once has Supabase deliver a code, repeat that three times under other ids, and a stranger replay the first call: the platform
-// takes one message, with that code.
+// takes one message, with that code. The server keeps and tells it nowhere, nor a hash of it that needs no secret.
 func TestDelivery_once(t *testing.T) {
 	w := newSecrecy(t)
 	w.answer()
-	body := fmt.Sprintf(`{"user":{"id":"user-1"},"sms":{"otp":"561166","phone":%q}}`, codeDelivered[1:])
+	const code = "5611660427" // which no time or size has by chance
+	body := fmt.Sprintf(`{"user":{"id":"user-1"},"sms":{"otp":%q,"phone":%q}}`, code, codeDelivered[1:])
 	signer, err := standardwebhooks.NewWebhook(signingSecret)
 	w.Expect(err).NotTo(HaveOccurred())
 	post := func(id string) string {
@@ -65,5 +69,23 @@ func TestDelivery_once(t *testing.T) {
 		return answer.Body.String()
 	}
 	w.Expect(read("sent")).To(ContainSubstring(`"total":1`))
-	w.Expect(read("users/1/chats")).To(ContainSubstring("561166"))
+	w.Expect(read("users/1/chats")).To(ContainSubstring(code))
+
+	page, err := w.store.List(t.Context(), verification.ListQuery{Limit: 9, ListFilter: verification.ListFilter{Deliveries: true}})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(page.Requests).To(HaveLen(1))
+	metrics, err := w.registry.Gather()
+	w.Expect(err).NotTo(HaveOccurred())
+	logs := string(w.logs.Contents())
+	w.Expect(logs).To(ContainSubstring("/api/verify/deliver"))
+	all := fmt.Sprintf("%+v %v %s", page.Requests[0], metrics, logs)
+	w.Expect(all).NotTo(ContainSubstring(code))
+	for _, public := range []string{"", "shop/acme", "login", codeDelivered, id} {
+		mac := hmac.New(sha256.New, []byte(public))
+		mac.Write([]byte(code))
+		plain := sha256.Sum256([]byte(public + code))
+		for _, sum := range [][]byte{mac.Sum(nil), plain[:]} {
+			w.Expect(all).NotTo(ContainSubstring(hex.EncodeToString(sum[:8])), "by %q", public)
+		}
+	}
 }
