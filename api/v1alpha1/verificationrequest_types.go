@@ -178,8 +178,9 @@ type Init struct {
 	KeyName string `json:"keyName,omitempty"`
 
 	// bodyHash is the beginning of the lower-case hex SHA-256 of the body, which
-	// a repeated Idempotency-Key must come with. Default: unset, the request had
-	// no Idempotency-Key.
+	// a repeated Idempotency-Key must come with, or, with deliver Given, of an
+	// HMAC-SHA256 under the caller's secret. Default: unset, the request had no
+	// Idempotency-Key.
 	// +optional
 	// +kubebuilder:validation:MinLength=32
 	// +kubebuilder:validation:MaxLength=64

@@ -18,8 +18,8 @@ import (
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
 //     code; "test" for all of test keys.
-//   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited or codes_limited, by the limit: "key", "phoneNumber",
-//     "prefix", "subject", "declined", "codes" or "codesPhoneNumber".
+//   - phoneproof_http_rate_limited_total{limit}: inits and deliveries refused as rate_limited or codes_limited, by the limit: "key",
+//     "phoneNumber", "prefix", "subject", "declined", "codes" or "codesPhoneNumber".
 //   - phoneproof_http_long_polls: long polls held now.
 //   - phoneproof_http_panics_total: panics that were answered as "internal".
 type metrics struct {
@@ -58,8 +58,8 @@ func newMetrics() *metrics {
 		}, []string{"result"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_http_rate_limited_total",
-			Help: "Init requests refused as rate_limited or codes_limited, by the limit: key, phoneNumber, prefix, subject, declined, codes or " +
-				"codesPhoneNumber.",
+			Help: "Inits and deliveries refused as rate_limited or codes_limited, by the limit: key, phoneNumber, prefix, subject, declined, " +
+				"codes or codesPhoneNumber.",
 		}, []string{"limit"}),
 		waits: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_http_long_polls", Help: "Long polls of the status operation that are held now.",

@@ -8,7 +8,7 @@ import (
 
 // These are the structured fields of draft-ietf-httpapi-ratelimit-headers-11: RateLimit-Policy lists the limits
 // ("key";q=600;w=60 is 600 per 60 seconds), and RateLimit shows what is left of one of them ("key";r=599;t=12 is 599 left,
-// more in 12 seconds). Both count inits only, so only init answers them, if it was admitted or was refused by a limit.
+// more in 12 seconds). Both count inits and deliveries alone, and their answers have them, if one was admitted or was refused by a limit.
 
 // reportRemaining sets what is left of the key's limit. A retry of a stored request does not count and does not know it.
 func (x *exchange) reportRemaining(created verification.Created) {
@@ -24,7 +24,7 @@ func (x *exchange) reportRemaining(created verification.Created) {
 
 // reportRateLimited sets and counts the limit that refused the request.
 func (x *exchange) reportRateLimited(e *verification.Error) {
-	if e.Limit == "" { // also errStatusRate, which is not a limit on inits
+	if e.Limit == "" { // also errStatusRate, which is no limit of these
 		return
 	}
 	if !x.testKey {

@@ -105,7 +105,8 @@ type Request struct {
 	// KeyName names the API key that made the request; empty for a request made with kubectl.
 	KeyName string
 	// BodyHash is the beginning of a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its
-	// misuse; empty without that key. Its length is that of the kind of key: hashDigits or onceHashDigits.
+	// misuse; empty without that key. Its length is that of the kind of key: hashDigits or onceHashDigits. That of a delivery is an HMAC,
+	// under a key that is not stored.
 	BodyHash string
 	// Test is set for the request of a test key: its number decides what becomes of it, and no message. See Play.
 	Test bool
