@@ -206,7 +206,19 @@ func TestRequests_watch(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	printed, _, err := w.runIn(ctx, "requests", "watch", "shop", "-o", "json")
-	w.Expect(err).NotTo(HaveOccurred(), "the user ends it")
-	w.Expect(strings.Split(strings.TrimSpace(printed), "\n")).To(HaveLen(2))
+	go func() {
+		printed, _, err := w.runIn(ctx, "requests", "watch", "shop", "-o", "json")
+		if err != nil {
+			printed = err.Error()
+		}
+		ended <- printed
+	}()
+	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	delivery := &verifyv1.VerificationRequest{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "delivery"}, Spec: request.Spec}
+	delivery.Spec.Init = request.Spec.Init.DeepCopy()
+	delivery.Spec.Method, delivery.Spec.Init.Deliver = verifyv1.MethodWhatsApp, verifyv1.DeliverGiven
+	w.create(delivery)
+	w.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&printed), "the user ends it")
+	w.Expect(strings.Split(strings.TrimSpace(printed), "\n")).To(HaveLen(2), "no delivery")
+	w.Expect(w.must("requests", "list", "shop")).NotTo(ContainSubstring("delivery"))
 }

@@ -97,7 +97,8 @@ func timeOf(t *metav1.MicroTime) time.Time {
 	return t.UTC()
 }
 
-// selects reports whether a query selects a request.
+// selects reports whether a query selects a request, which is no delivery.
 func selects(q *Query, r *Request) bool {
-	return (q.Status == "" || q.Status == r.Status) && (q.Reference == "" || q.Reference == r.Reference) && !r.CreatedAt.Before(q.Since)
+	return r.Kind != kindDelivery && (q.Status == "" || q.Status == r.Status) &&
+		(q.Reference == "" || q.Reference == r.Reference) && !r.CreatedAt.Before(q.Since)
 }

@@ -62,7 +62,7 @@ func (o *objects) readAll(ctx context.Context, query Query, selector []client.Li
 		for i := range list.Items {
 			request := convertObject(&list.Items[i], o.now())
 			request.Attempts = nil // as the API lists them
-			if request.Kind != kindDelivery && selects(&query, &request) {
+			if selects(&query, &request) {
 				found = append(found, request)
 			}
 		}
