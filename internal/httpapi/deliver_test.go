@@ -129,7 +129,7 @@ func TestInit_deliverRefusals(t *testing.T) {
 	})
 	for _, key := range []string{keyCodes, keyTest} {
 		a := w.do(codeFor(key, numberOf(verification.TestVerifiedAtOnce), ""))
-		expectRefusal(w.g, a, 400, verification.CodeCodesNotConfigured, "deliver")
+		expectRefusal(w.g, a, 400, verification.CodeCodesNotConfigured, "")
 	}
 }
 

@@ -140,7 +140,7 @@ func TestDeliver_refusals(t *testing.T) {
 		account.Codes = nil
 		s.WhatsApp = &account
 	})
-	expectRefusal(w.g, w.do(deliverFor(keyCodes, german, "1234", "")), 400, verification.CodeCodesNotConfigured, "deliver")
+	expectRefusal(w.g, w.do(deliverFor(keyCodes, german, "1234", "")), 400, verification.CodeCodesNotConfigured, "")
 	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 9, ListFilter: verification.ListFilter{Deliveries: true}})
 	w.g.Expect(err).NotTo(HaveOccurred())
 	w.g.Expect(page.Requests).To(HaveLen(1), "the one with letters")

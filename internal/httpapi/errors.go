@@ -211,7 +211,7 @@ var (
 	errDeliverAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"With deliver the assurance is SESSION, which init cannot lower. Leave assurance out.")
 	errCountryRefused = newError(verification.CodeCountryRefused, fieldPhoneNumber,
-		"This project sends no codes to numbers of this country, or of this kind. Init without deliver works for every number.")
+		"This project sends no codes to numbers of this country, or of this kind.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,
 		"metadata must be an object whose values are strings.")
 	errMetadataRepeated = newError(codeInvalidJSON, fieldMetadata,

@@ -40,10 +40,10 @@ func CodesLimited(limit string, retryAfter time.Duration) error {
 	refusal := &Error{Code: CodeCodesLimited, Limit: limit, RetryAfter: retryAfter}
 	if limit == LimitCodeNumber {
 		refusal.Field = "phoneNumber"
-		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After, or use init without deliver."
+		refusal.Message = "No more codes are sent to this phone number for now. Wait for the time in Retry-After."
 		return refusal
 	}
-	refusal.Message = "This API key or its project has used up the codes that may be sent for now. Wait for the time in Retry-After, or use init without deliver."
+	refusal.Message = "This API key or its project has used up the codes that may be sent for now. Wait for the time in Retry-After."
 	return refusal
 }
 

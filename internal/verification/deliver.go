@@ -87,8 +87,8 @@ type CodeSlot interface {
 
 // ErrNoCodes refuses a code in a project that sends none.
 var ErrNoCodes = &Error{
-	Code: CodeCodesNotConfigured, Field: "deliver",
-	Message: "This project sends no codes: it needs spec.whatsapp.codes. Use init without deliver.",
+	Code:    CodeCodesNotConfigured,
+	Message: "This project sends no codes: it needs spec.whatsapp.codes.",
 	Err:     errors.New("no sender of codes"),
 }
 

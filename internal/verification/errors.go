@@ -77,7 +77,7 @@ const (
 
 	// CodeInvalidDeliver (fix): `CODE`, or leave it out.
 	CodeInvalidDeliver ErrorCode = "invalid_deliver"
-	// CodeCodesNotConfigured (fix): the project has no `spec.whatsapp.codes`: leave `deliver` out.
+	// CodeCodesNotConfigured (fix): the project has no `spec.whatsapp.codes`. Init works without `deliver`.
 	CodeCodesNotConfigured ErrorCode = "codes_not_configured"
 	// CodeCountryRefused (tell): init again without `deliver`, and lead to its link. *We cannot send a code to this number right now.
 	// Please send us a message instead.*

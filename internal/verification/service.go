@@ -355,7 +355,7 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
 			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata, locale, returnURL, " +
 				"assurance, purpose, browser, deliver or code. " +
-				"Use a new key for a new verification.",
+				"Use a new key for a new call.",
 		}
 	}
 	return nil
