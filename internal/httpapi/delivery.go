@@ -82,6 +82,7 @@ func (x *exchange) startDelivery(from **format) (verification.Initiated, error) 
 	case initiation.Method != verification.WhatsApp:
 		return verification.Initiated{}, errDeliveryMethod
 	case !body.Code.given:
+	initiation.Locale = body.Locale.value // that of the template, which may have languages that the project's texts lack
 		return verification.Initiated{}, errMissingDeliveryCode
 	case !pattern.MatchString(body.Code.value):
 		return verification.Initiated{}, errDeliveryCode

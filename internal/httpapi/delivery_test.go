@@ -26,7 +26,7 @@ func deliverFor(key, number, code, more string) request {
 func TestDeliver(t *testing.T) {
 	w := newCodesWorld(t)
 	w.digits = append(w.digits, "482915")
-	first := w.do(deliverFor(keyCodes, w.number, "482915", `,"locale":"es","subject":"user-1"`))
+	first := w.do(deliverFor(keyCodes, w.number, "482915", `,"locale":"es-AR","subject":"user-1"`))
 	w.g.Expect(first.status).To(Equal(http.StatusAccepted), "%s", first.body)
 	id := first.stringField("deliveryId")
 	w.g.Expect(first.fields).To(HaveLen(1))
@@ -43,12 +43,12 @@ func TestDeliver(t *testing.T) {
 	w.g.Expect(err).NotTo(HaveOccurred())
 	w.g.Expect(w.sender.ListSent()).To(Equal([]verification.Request{stored}))
 	w.g.Expect(stored.Terms).To(Equal(verification.Terms{Deliver: verification.DeliverGiven}))
-	w.g.Expect(stored.Locale).To(Equal("es"))
+	w.g.Expect(stored.Locale).To(Equal("es-AR"), "that of the template, which the page's texts may lack")
 
 	w.recordResult(id, verification.CodeSent, "undeliverable")
 	one := w.do(readRequest(keyRead, id))
 	w.g.Expect(one.fields).To(Equal(map[string]any{
-		"requestId": id, "kind": "DELIVERY", "status": "EXPIRED", "phoneNumber": w.number, "method": "WHATSAPP", "apiKey": "codes", "locale": "es",
+		"requestId": id, "kind": "DELIVERY", "status": "EXPIRED", "phoneNumber": w.number, "method": "WHATSAPP", "apiKey": "codes", "locale": "es-AR",
 		"createdAt": "2026-03-01T10:00:00.000Z", "expiresAt": "2026-03-01T10:10:00.000Z", "codeDelivery": "SENT", "codeReason": "undeliverable",
 	}))
 	for query, listed := range map[string]int{"": 0, "status=EXPIRED": 0, "kind=DELIVERY": 1, "kind=DELIVERY&status=PENDING": 0} {

@@ -118,7 +118,7 @@ func newSecrecy(t *testing.T) *secrecy {
 			WhatsApp: &verifyv1.WhatsApp{
 				PhoneNumber: "+4915113000000", PhoneNumberID: "1234567890", AccessTokenSecretRef: ref("token"), AppSecretRef: ref("secret"),
 				Codes: &verifyv1.Codes{
-					TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: 600,
+					TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en", "en_US"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: 600,
 				},
 			},
 			RateLimit: verifyv1.RateLimit{
