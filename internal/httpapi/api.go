@@ -77,7 +77,7 @@ type API struct {
 
 	request *route
 
-	// The limits of each API key, by its name; retries are those of init.
+	// The limits of each API key, by its name; retries are those of init and of each delivery.
 	statusReads, listReads, redeliveries, retries *tokenbucket.Limiter[string]
 }
 
@@ -130,7 +130,7 @@ func New(o Options) (*API, error) {
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
 		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds}, readUnsigned: o.ReadUnsigned,
 		statusReads: tokenbucket.NewLimiter[string](maxLimitedKeys), listReads: tokenbucket.NewLimiter[string](maxLimitedKeys),
-		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxLimitedKeys),
+		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxRetried),
 	}
 	a.routes = map[string]*route{
 		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},

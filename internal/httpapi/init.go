@@ -65,12 +65,13 @@ func (x *exchange) startFor(key settings.Key, initiation verification.Initiation
 	if !initiation.IsRepeatable() {
 		return x.startVerification(initiation)
 	}
-	if err := x.limitRetries(key.Name); err != nil {
+	retried := x.api.service.RetryKey(initiation)
+	if err := x.limitRetries(retried); err != nil {
 		return verification.Initiated{}, err
 	}
 	initiated, err := x.startVerification(initiation)
 	if err != nil || initiated.Existing {
-		x.chargeRetry(key.Name)
+		x.chargeRetry(retried)
 	}
 	return initiated, err
 }

@@ -56,6 +56,8 @@ const (
 
 	// maxLimitedKeys bounds the API keys that are counted: more than a project has, so that only names of removed ones go.
 	maxLimitedKeys = 64
+	// maxRetried bounds what is counted of retries: each of these keys, and the deliveries that were repeated last.
+	maxRetried = 1024
 
 	// redeliveriesPerSecond is how many events an API key may have sent again at one server, whatever its limit on inits; statusBurstTime
 	// applies. Each is one message to the project's receiver, at least.

@@ -57,19 +57,19 @@ func (x *exchange) limitRedeliveries(key string) error {
 	return errRedeliveryRate
 }
 
-// limitRetries returns errRetryRate if the key retries too often; only inits with an Idempotency-Key are retries. Inits that
-// start a verification do not count, so that no user whom the other limits admit is kept from signing up.
-func (x *exchange) limitRetries(key string) error {
+// limitRetries returns errRetryRate if what has that Service.RetryKey is retried too often; only inits with an Idempotency-Key and
+// deliveries are retries. Those that start something do not count, so that no user whom the other limits admit is kept from signing up.
+func (x *exchange) limitRetries(retried string) error {
 	rate, limited := readRate(x.settings.Limits.PerKey)
-	if !limited || x.api.retries.Has(key, rate, x.api.clock.Now()) {
+	if !limited || x.api.retries.Has(retried, rate, x.api.clock.Now()) {
 		return nil
 	}
 	return errRetryRate
 }
 
-// chargeRetry counts an init with an Idempotency-Key that started no verification, even if no retry was left.
-func (x *exchange) chargeRetry(key string) {
+// chargeRetry counts a retry that started nothing, even if none was left.
+func (x *exchange) chargeRetry(retried string) {
 	if rate, limited := readRate(x.settings.Limits.PerKey); limited {
-		x.api.retries.Charge(key, rate, x.api.clock.Now())
+		x.api.retries.Charge(retried, rate, x.api.clock.Now())
 	}
 }

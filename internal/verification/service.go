@@ -167,6 +167,16 @@ func (in *Initiation) IsRepeatable() bool {
 	return in.HasIdempotencyKey || in.Terms.Deliver == DeliverGiven
 }
 
+// RetryKey returns what the retries of an initiation are limited by: its API key's name, or the delivery, because strangers can replay
+// what an identity server signed.
+func (s *Service) RetryKey(in Initiation) string {
+	if in.Terms.Deliver != DeliverGiven {
+		return in.KeyName
+	}
+	code, _ := s.codes.deliveryFor(in)
+	return s.codes.RequestID(code)
+}
+
 // createRequest stores a request, or returns the one of a first try. Only the call that created a request sends its
 // code: of many that overlap, and of the retries after them, that is one at most.
 func (s *Service) createRequest(ctx context.Context, in Initiation, n New) (Created, error) {
