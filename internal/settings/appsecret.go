@@ -89,8 +89,10 @@ func shareValue(a, b Secret, now time.Time) bool {
 	return false
 }
 
-// knownForms returns a secret's value and, of one that begins with whsec_, what follows and the key that it encodes.
+// knownForms returns a secret's value and, of one that begins with whsec_, what follows and the key that it encodes, without Supabase's
+// version before them.
 func knownForms(value []byte) [][]byte {
+	value = bytes.TrimPrefix(value, []byte(supabasePrefix))
 	forms := [][]byte{value}
 	if encoded, standard := bytes.CutPrefix(value, []byte(webhookPrefix)); standard {
 		forms = append(forms, encoded)

@@ -82,6 +82,7 @@ func TestSecrets_signing(t *testing.T) {
 		"the webhook secret":        {goodWebhook, nil, ReasonKnownToOthers},
 		"the former webhook secret": {goodPrevious, nil, ReasonKnownToOthers},
 		"of another entry":          {signingSecret, map[string]string{"login-2": signingSecret[3:]}, ReasonKnownToOthers},
+		"with v1, at the webhook":   {signingSecret, map[string]string{"webhook": signingSecret}, ReasonKnownToOthers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, values := NewWithT(t), newValues()

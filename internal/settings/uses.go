@@ -103,6 +103,8 @@ func (k kind) isMistake(reason Reason) bool {
 	switch k {
 	case kindWebhook, kindTestWebhook:
 		return reason == ReasonNotBase64 || reason == ReasonWebhookSecretTooShort || reason == ReasonPlaceholder || reason == ReasonSignsLive
+	case kindSigning:
+		return reason == ReasonNotBase64 || reason == ReasonWebhookSecretTooShort || reason == ReasonPlaceholder || reason == ReasonKnownToOthers
 	case kindAppSecret:
 		return reason == ReasonNotAppSecret || reason == ReasonKnownToOthers || reason == ReasonPlaceholder
 	default:
