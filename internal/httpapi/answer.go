@@ -62,6 +62,11 @@ func (x *exchange) writeError(e *verification.Error) {
 		h["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
 	}
 	x.code = e.Code
+	if x.refusesByBody && status < statusClientGone {
+		body := appendString(fmt.Appendf(nil, `{"error":{"http_code":%d,"message":`, status), e.Message)
+		x.sendAnswer(http.StatusOK, append(body, "}}\n"...))
+		return
+	}
 	buffer := takeBuffer()
 	body := *buffer
 	body = append(body, `{"error":{"code":"`...)
@@ -176,7 +181,8 @@ func (x *exchange) serveDocument() error {
 	return nil
 }
 
-// challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code in them.
+// challenges are the WWW-Authenticate values of RFC 6750, section 3, and that of a signature. A request without a key
+// gets no error code in them.
 var challenges = map[*verification.Error]string{
 	errMissingKey:     `Bearer realm="phoneproof"`,
 	errMalformedKey:   `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
@@ -187,7 +193,7 @@ var challenges = map[*verification.Error]string{
 	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
 	errScopeManual:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
 	errScopeDelivery:  `Bearer realm="phoneproof", error="insufficient_scope", scope="Deliver"`,
-	errSignature:      `Bearer realm="phoneproof"`,
+	errSignature:      `Signature realm="phoneproof"`,
 	errScopeDeliver:   `Bearer realm="phoneproof", error="insufficient_scope", scope="Deliver"`,
 	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

@@ -17,20 +17,27 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 		return settings.Key{}, err
 	}
 	key, err := x.settings.Keys.Find(presented, x.api.clock.Now())
-	switch {
-	case errors.Is(err, settings.ErrKeyExpired):
-		return settings.Key{}, errExpiredKey
-	case errors.Is(err, settings.ErrKeysUnavailable):
-		x.route += keysSuffix
-		return settings.Key{}, errKeysUnavailable
-	case err != nil:
-		return settings.Key{}, errUnknownKey
+	if err != nil {
+		return settings.Key{}, x.refuseKey(err, errUnknownKey)
 	}
 	x.keyName, x.testKey = key.Name, key.Test
 	if !key.Has(scope) {
 		return settings.Key{}, scopeErrors[scope]
 	}
 	return key, nil
+}
+
+// refuseKey returns the answer to an error of settings.Keys, which for ErrKeyUnknown is unknown.
+func (x *exchange) refuseKey(err, unknown error) error {
+	switch {
+	case errors.Is(err, settings.ErrKeyExpired):
+		return errExpiredKey
+	case errors.Is(err, settings.ErrKeysUnavailable):
+		x.route += strangersSuffix
+		return errKeysUnavailable
+	default:
+		return unknown
+	}
 }
 
 // authorizeWithoutQuery does what authorize does, for paths that take no query parameters. The refusal names none, because a name that a

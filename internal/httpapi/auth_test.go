@@ -154,7 +154,7 @@ func TestAuth_keysUnavailable(t *testing.T) {
 	}
 	expectRefusal(g, h.do(statusRequest("pp_malformed", "id=x")), 401, codeUnknownKey, "")
 	g.Expect(h.store.calls.Load()).To(BeZero())
-	g.Expect(testutil.ToFloat64(h.api.metrics.requests.WithLabelValues(pathInit+keysSuffix, "POST", "503"))).To(Equal(1.0))
+	g.Expect(testutil.ToFloat64(h.api.metrics.requests.WithLabelValues(pathInit+strangersSuffix, "POST", "503"))).To(Equal(1.0))
 }
 
 func TestAuth_bearerHeader(t *testing.T) {

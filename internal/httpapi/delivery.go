@@ -42,18 +42,12 @@ func (b *deliveryBody) checkTypes() error {
 	return nil
 }
 
-// serveDeliver answers POST /api/verify/deliver. A refusal is written in the form that the caller reads.
+// serveDeliver answers POST /api/verify/deliver.
 func (x *exchange) serveDeliver() error {
-	var from *format
-	initiated, err := x.startDelivery(&from)
+	initiated, err := x.startDelivery()
 	if err != nil {
-		shown, cause := publicError(x.r.Context(), err)
+		shown, _ := publicError(x.r.Context(), err)
 		x.reportRateLimited(shown)
-		if from != nil && from.refusesByBody && statusOf(shown.Code) < http.StatusServiceUnavailable && shown != errClientGone {
-			x.cause = cause
-			x.refuseByBody(shown)
-			return nil
-		}
 		return err
 	}
 	x.reportRemaining(initiated.Created)
@@ -62,9 +56,9 @@ func (x *exchange) serveDeliver() error {
 	return nil
 }
 
-// startDelivery stores a delivery, or finds the one that it repeats. It sets from if the caller's server signed the call.
-func (x *exchange) startDelivery(from **format) (verification.Initiated, error) {
-	key, body, err := x.readDelivery(from)
+// startDelivery stores a delivery, or finds the one that it repeats.
+func (x *exchange) startDelivery() (verification.Initiated, error) {
+	key, body, err := x.readDelivery()
 	if err != nil {
 		return verification.Initiated{}, err
 	}
@@ -82,13 +76,13 @@ func (x *exchange) startDelivery(from **format) (verification.Initiated, error) 
 	case initiation.Method != verification.WhatsApp:
 		return verification.Initiated{}, errDeliveryMethod
 	case !body.Code.given:
-	initiation.Locale = body.Locale.value // that of the template, which may have languages that the project's texts lack
 		return verification.Initiated{}, errMissingDeliveryCode
 	case !pattern.MatchString(body.Code.value):
 		return verification.Initiated{}, errDeliveryCode
 	}
 	initiation.Terms, initiation.OtherMethods = verification.Terms{Deliver: verification.DeliverGiven}, nil
 	initiation.Given = redact.New(body.Code.value)
+	initiation.Locale = body.Locale.value // that of the template, which may have languages that the project's texts lack
 	return x.startFor(key, initiation)
 }
 
@@ -99,10 +93,10 @@ var (
 )
 
 // readDelivery returns what is to be delivered, for the caller's API key or what its server signed.
-func (x *exchange) readDelivery(from **format) (settings.Key, deliveryBody, error) {
+func (x *exchange) readDelivery() (settings.Key, deliveryBody, error) {
 	values, err := url.ParseQuery(x.r.URL.RawQuery)
 	if err == nil && len(values["format"]) > 0 {
-		return x.readSigned(values, from)
+		return x.readSigned(values)
 	}
 	key, err := x.authorizeWithoutQuery(settings.ScopeDeliver)
 	if err != nil {

@@ -37,8 +37,8 @@ const (
 	codeUnknownKey verification.ErrorCode = "unknown_api_key"
 	// codeExpiredKey (fix): the time in the key's `expiresAt` is over.
 	codeExpiredKey verification.ErrorCode = "expired_api_key"
-	// codeInvalidSignature (fix): `key` names an entry with `signingSecretRef`, whose secret signed this very body within 300 s; look at
-	// both clocks.
+	// codeInvalidSignature (fix): `key` must name an entry with `signingSecretRef`, whose secret signed this very body within 300 s; look
+	// at both clocks.
 	codeInvalidSignature verification.ErrorCode = "invalid_signature"
 	// codeInsufficientScope (fix): the message names the scope that the key lacks.
 	codeInsufficientScope verification.ErrorCode = "insufficient_scope"
@@ -60,7 +60,7 @@ const (
 	// codeSuspended (fix): its owner suspended it.
 	codeSuspended verification.ErrorCode = "project_suspended"
 	// codeKeysUnavailable (retry): the key is unknown, and the Secret of one went within the last ten minutes or awaits a rollout; then
-	// 401.
+	// 401. With `format`: the entry's Secret cannot be used.
 	codeKeysUnavailable verification.ErrorCode = "keys_unavailable"
 	// codeInvalidReturnURL (fix): one of `spec.page.returnURLs`.
 	codeInvalidReturnURL verification.ErrorCode = "invalid_return_url"

@@ -28,9 +28,12 @@ type exchange struct {
 	keyName string
 	// testKey is set for a test key, which sees other requests than all others.
 	testKey bool
-	status  int
-	code    verification.ErrorCode
-	cause   error
+	// refusesByBody is set if the caller reads refusals from the body of a 200.
+	refusesByBody bool
+
+	status int
+	code   verification.ErrorCode
+	cause  error
 }
 
 // routeUnknown is the route of all unknown paths, so that their text does not become a log field or a label.

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +21,10 @@ import (
 
 // format is how an identity server has its codes delivered: with a body and a signature of its own.
 type format struct {
-	// signedAt returns the Unix time that the signature under a key covers, in seconds; false if the key signed nothing of it.
-	signedAt func(h http.Header, body, key []byte) (int64, bool)
+	// findTime returns the Unix time that a signature covers, in seconds.
+	findTime func(h http.Header) string
+	// isSigned reports whether a key signed the body at that time.
+	isSigned func(h http.Header, body, key []byte) bool
 	decode   func(body []byte) (deliveryBody, error)
 	// refusesByBody is set if the server reads a refusal from the body of a 200.
 	refusesByBody bool
@@ -30,12 +32,13 @@ type format struct {
 
 // formats are those of the parameter format.
 var formats = map[string]*format{
-	"zitadel":  {signedAt: signedByZitadel, decode: decodeZitadel},
-	"supabase": {signedAt: signedBySupabase, decode: decodeSupabase, refusesByBody: true},
+	"zitadel":  {findTime: findZitadelTime, isSigned: isSignedByZitadel, decode: decodeZitadel},
+	"supabase": {findTime: findSupabaseTime, isSigned: isSignedBySupabase, decode: decodeSupabase, refusesByBody: true},
 }
 
 // readSigned returns what an identity server signed, and the entry of spec.apiKeys whose secret it signed with. No other entry is tried.
-func (x *exchange) readSigned(values url.Values, from **format) (settings.Key, deliveryBody, error) {
+// Strangers' bodies are read only with a time that counts, and the name of such an entry.
+func (x *exchange) readSigned(values url.Values) (settings.Key, deliveryBody, error) {
 	var method, locale textField
 	name := ""
 	for parameter, given := range values {
@@ -59,22 +62,27 @@ func (x *exchange) readSigned(values url.Values, from **format) (settings.Key, d
 	if found == nil || x.api.readUnsigned == nil {
 		return settings.Key{}, deliveryBody{}, errFormatParameter
 	}
+	now := x.api.clock.Now()
+	at, err := strconv.ParseInt(found.findTime(x.r.Header), 10, 64)
+	if err != nil || time.Unix(at, 0).Sub(now).Abs() > signatureAge {
+		return settings.Key{}, deliveryBody{}, errSignature
+	}
+	key, err := x.settings.Keys.FindSigner(name, now)
+	x.keyName = key.Name
+	if err != nil {
+		return settings.Key{}, deliveryBody{}, x.refuseKey(err, errSignature)
+	}
 	content, release, err := x.readUnauthenticated()
 	defer release()
 	if err != nil {
 		return settings.Key{}, deliveryBody{}, err
 	}
 	defer clear(content) // it holds a code
-	now := x.api.clock.Now()
-	key, err := x.settings.Keys.FindSigner(name, now, func(secret []byte) bool {
-		at, isSigned := found.signedAt(x.r.Header, content, secret)
-		return isSigned && time.Unix(at, 0).Sub(now).Abs() <= signatureAge
-	})
-	if err != nil {
+	if !key.IdentifySigner(now, func(secret []byte) bool { return found.isSigned(x.r.Header, content, secret) }) {
 		return settings.Key{}, deliveryBody{}, errSignature
 	}
-	x.keyName, x.testKey = key.Name, key.Test
-	*from = found
+	x.testKey, x.refusesByBody = key.Test, found.refusesByBody
+	x.r.Header.Del("Idempotency-Key") // no server signs it, so a replay could have another
 	body, err := found.decode(content)
 	body.Method, body.Locale = method, locale
 	return key, body, err
@@ -93,7 +101,8 @@ func (x *exchange) readUnauthenticated() (content []byte, release func(), err er
 	content, release, err = x.api.readUnsigned(x.w, &r)
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // else the one for the body ends the request's context
 	switch {
-	case errors.Is(err, verification.Unavailable(nil)):
+	case errors.Is(err, verification.ErrNoRoom):
+		x.route += strangersSuffix
 	case err != nil:
 		err = classifyBodyError(err)
 	case len(content) > maxSignedBytes:
@@ -110,41 +119,36 @@ func singleHeader(h http.Header, name string) string {
 	return ""
 }
 
-// signedByZitadel reads the header ZITADEL-Signature: t=TIME,v1=HEX, with one v1 for each key that ZITADEL signs with.
-func signedByZitadel(h http.Header, body, key []byte) (int64, bool) {
-	given, signatures, _ := strings.Cut(singleHeader(h, "ZITADEL-Signature"), ",")
-	given, hasTime := strings.CutPrefix(given, "t=")
-	at, err := strconv.ParseInt(given, 10, 64)
-	if !hasTime || err != nil {
-		return 0, false
-	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(given + "."))
-	mac.Write(body)
-	expected := []byte("v1=" + hex.EncodeToString(mac.Sum(nil)))
-	for signature := range strings.SplitSeq(signatures, ",") {
-		if hmac.Equal([]byte(signature), expected) {
-			return at, true
-		}
-	}
-	return 0, false
+// findZitadelTime reads the header ZITADEL-Signature: t=TIME,v1=HEX, with one v1 for each key that ZITADEL signs with.
+func findZitadelTime(h http.Header) string {
+	given, _, _ := strings.Cut(singleHeader(h, "ZITADEL-Signature"), ",")
+	return strings.TrimPrefix(given, "t=")
 }
 
-// signedBySupabase reads the headers of Standard Webhooks. Supabase joins signatures by a comma and a blank, and the library ignores what
-// follows a second comma.
-func signedBySupabase(h http.Header, body, key []byte) (int64, bool) {
+func isSignedByZitadel(h http.Header, body, key []byte) bool {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(findZitadelTime(h) + "."))
+	mac.Write(body)
+	expected := []byte("v1=" + hex.EncodeToString(mac.Sum(nil)))
+	signatures := strings.Split(singleHeader(h, "ZITADEL-Signature"), ",")
+	return slices.ContainsFunc(signatures, func(signature string) bool { return hmac.Equal([]byte(signature), expected) })
+}
+
+func findSupabaseTime(h http.Header) string {
+	return singleHeader(h, standardwebhooks.HeaderWebhookTimestamp)
+}
+
+// isSignedBySupabase reads the headers of Standard Webhooks. Supabase joins signatures by a comma and a blank, and the library ignores
+// what follows a second comma.
+func isSignedBySupabase(h http.Header, body, key []byte) bool {
 	given := http.Header{}
 	for _, name := range [...]string{
 		standardwebhooks.HeaderWebhookID, standardwebhooks.HeaderWebhookTimestamp, standardwebhooks.HeaderWebhookSignature,
 	} {
 		given.Set(name, singleHeader(h, name))
 	}
-	at, err := strconv.ParseInt(given.Get(standardwebhooks.HeaderWebhookTimestamp), 10, 64)
-	if err != nil {
-		return 0, false
-	}
 	verifier, err := standardwebhooks.NewWebhookRaw(key)
-	return at, err == nil && verifier.VerifyIgnoringTimestamp(body, given) == nil
+	return err == nil && verifier.VerifyIgnoringTimestamp(body, given) == nil
 }
 
 // decodeZitadel reads the body of an SMS provider of type HTTP. The code of a login has the name oTP, that of a new number code.
@@ -160,8 +164,8 @@ func decodeZitadel(data []byte) (deliveryBody, error) {
 		} `json:"args"`
 	}
 	err := decodeObject(data, &given, isNoField)
-	body := deliveryBody{PhoneNumber: given.ContextInfo.Recipient, Code: given.Args.Code, Subject: given.Args.UserID}
-	if body.Code.value == "" {
+	body := deliveryBody{PhoneNumber: given.ContextInfo.Recipient, Code: given.Args.Code, Subject: keepSubject(given.Args.UserID)}
+	if body.Code.kind == 0 {
 		body.Code = given.Args.OTP
 	}
 	return body, errors.Join(err, body.checkTypes())
@@ -180,7 +184,7 @@ func decodeSupabase(data []byte) (deliveryBody, error) {
 		} `json:"sms"`
 	}
 	err := decodeObject(data, &given, isNoField)
-	body := deliveryBody{PhoneNumber: given.SMS.Phone, Code: given.SMS.OTP, Subject: given.User.ID}
+	body := deliveryBody{PhoneNumber: given.SMS.Phone, Code: given.SMS.OTP, Subject: keepSubject(given.User.ID)}
 	if body.PhoneNumber.value == "" {
 		body.PhoneNumber = given.User.Phone
 	}
@@ -190,12 +194,10 @@ func decodeSupabase(data []byte) (deliveryBody, error) {
 // isNoField accepts repeated names: what is signed has one reader.
 func isNoField(string) bool { return false }
 
-// refuseByBody answers a refusal as Supabase shows it to its user. A 503 is none: Supabase repeats one with Retry-After.
-func (x *exchange) refuseByBody(e *verification.Error) {
-	if e.RetryAfter > 0 {
-		x.w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(e.RetryAfter), 10))
+// keepSubject returns a user's id if it can be a subject, else none: a user has no say in it, and gets the code all the same.
+func keepSubject(id textField) textField {
+	if !isSubject(id.value) {
+		return textField{}
 	}
-	x.code = e.Code
-	body := appendString(fmt.Appendf(nil, `{"error":{"http_code":%d,"message":`, statusOf(e.Code)), e.Message)
-	x.sendAnswer(http.StatusOK, append(body, "}}\n"...))
+	return id
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -96,6 +95,7 @@ type harness struct {
 	service  *verification.Service
 	settings atomic.Pointer[settings.Settings]
 	api      *API
+	hook     *whatsapp.Hook
 	server   *Server
 	address  string
 	logs     *gbytes.Buffer
@@ -136,11 +136,12 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	log := logr.FromSlogHandler(slog.NewJSONHandler(h.logs, nil))
 	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, newInvitation
 	c.options.Log, c.options.Registerer = log, h.registry
-	c.options.ReadUnsigned = func(_ http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
-		content, err := io.ReadAll(r.Body)
-		return content, func() {}, err
-	}
 	var err error
+	h.hook, err = whatsapp.NewHook(whatsapp.Options{
+		Settings: h.settings.Load, Service: h.service, Client: new(whatsapp.Client), Codes: new(whatsapp.CodeMetrics),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	c.options.ReadUnsigned = h.hook.ReadUnsigned
 	h.api, err = New(c.options)
 	g.Expect(err).NotTo(HaveOccurred())
 

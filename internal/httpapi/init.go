@@ -128,7 +128,7 @@ func (x *exchange) checkInitiation(body *initBody) (verification.Initiation, err
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if body.Subject.given && (body.Subject.value == "" || utf8.RuneCountInString(body.Subject.value) > maxSubject) {
+	if body.Subject.given && !isSubject(body.Subject.value) {
 		return verification.Initiation{}, errSubject
 	}
 	clientData, err := x.readClientData(body)
@@ -159,6 +159,9 @@ func (x *exchange) checkInitiation(body *initBody) (verification.Initiation, err
 	}
 	return initiation, nil
 }
+
+// isSubject reports whether a text can be a subject.
+func isSubject(text string) bool { return text != "" && utf8.RuneCountInString(text) <= maxSubject }
 
 // readTerms returns what the client asks of the verification, if the project can do it.
 func (x *exchange) readTerms(body *initBody) (verification.Terms, error) {

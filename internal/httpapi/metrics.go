@@ -13,8 +13,8 @@ import (
 // metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
 //
 //   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
-//     " (wait)" for a long poll that got a slot, any with " (keys)" for 503 keys_unavailable, "/v/" for pages, "/v/ (wait)" for
-//     what follows them, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
+//     " (wait)" for a long poll that got a slot, any with " (keys)" for a 503 that strangers can cause, "/v/" for pages, "/v/ (wait)" for
+//     what follows them, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number, where 200 of deliver is a refusal.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
 //     code; "test" for all of test keys.
@@ -38,8 +38,8 @@ const (
 	initTest     = "test"
 )
 
-// keysSuffix separates the answers 503 of keys_unavailable, which anyone can cause, from those that are errors of the server.
-const keysSuffix = " (keys)"
+// strangersSuffix separates the answers 503 that anyone can cause, most of them keys_unavailable, from those that are errors of the server.
+const strangersSuffix = " (keys)"
 
 // waitSuffix separates long polls from ordinary reads, because their duration does not depend on the server.
 const waitSuffix = " (wait)"

@@ -22,11 +22,12 @@ const (
 	ScopeDeliver
 )
 
-// Errors of Keys.Find.
+// Errors of Keys.Find and Keys.FindSigner.
 var (
 	ErrKeyUnknown = errors.New("no such API key")
 	ErrKeyExpired = errors.New("the API key is expired")
-	// ErrKeysUnavailable is ErrKeyUnknown while the value of an API key is not there, so that the key may be that one.
+	// ErrKeysUnavailable is ErrKeyUnknown while the value of an API key is not there, so that the key may be that one, or while a signing
+	// secret cannot be used.
 	ErrKeysUnavailable = errors.New("the values of some API keys are not available")
 )
 
@@ -117,23 +118,31 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	}
 }
 
-// FindSigner returns the entry of that name if one of its secrets signed a call, which isSigned reports by the secret's key. Its Hash is
-// that of this secret. Its errors are ErrKeyUnknown and ErrKeyExpired.
-func (k Keys) FindSigner(name string, now time.Time, isSigned func(key []byte) bool) (Key, error) {
-	for _, signer := range k.signers {
-		for _, secret := range signer.signing.Accepted(now) {
-			key, err := WebhookKey(secret)
-			switch {
-			case signer.Name != name || err != nil || !isSigned(key):
-			case hasLapsed(signer.ExpiresAt, now):
-				return Key{}, ErrKeyExpired
-			default:
-				signer.Hash = sha256.Sum256(secret)
-				return signer, nil
-			}
+// FindSigner returns the entry of that name that has a signing secret. Its errors are ErrKeyUnknown, ErrKeysUnavailable and ErrKeyExpired.
+func (k Keys) FindSigner(name string, now time.Time) (Key, error) {
+	i := slices.IndexFunc(k.signers, func(signer Key) bool { return signer.Name == name })
+	switch {
+	case i < 0:
+		return Key{}, ErrKeyUnknown
+	case hasLapsed(k.signers[i].ExpiresAt, now):
+		return k.signers[i], ErrKeyExpired
+	case !k.signers[i].signing.Usable():
+		return k.signers[i], ErrKeysUnavailable
+	default:
+		return k.signers[i], nil
+	}
+}
+
+// IdentifySigner sets Hash to that of the secret that signed a call, which isSigned reports by the secret's key, and reports whether there
+// is one. The oldest is tried first, because all replicas know it while a server signs with two.
+func (k *Key) IdentifySigner(now time.Time, isSigned func(key []byte) bool) bool {
+	for _, secret := range slices.Backward(k.signing.Accepted(now)) {
+		if key, err := WebhookKey(secret); err == nil && isSigned(key) {
+			k.Hash = sha256.Sum256(secret)
+			return true
 		}
 	}
-	return Key{}, ErrKeyUnknown
+	return false
 }
 
 // DeliverNames returns the names of the keys that may have codes sent, expired ones included, and no test keys.

@@ -34,10 +34,15 @@ func TestKeys_FindSigner(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return func(key []byte) bool { return string(key) == string(want) }
 	}
+	find := func(keys Keys, name, secret string) (Key, bool, error) {
+		found, err := keys.FindSigner(name, start)
+		return found, err == nil && found.IdentifySigner(start, keyOf(secret)), err
+	}
 	keys := FromProject(p, before).Keys
 	for name, secret := range map[string]string{"login": signingSecret, "login-2": values["login-2"]} {
-		found, err := keys.FindSigner(name, start, keyOf(secret))
+		found, isSigner, err := find(keys, name, secret)
 		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(isSigner).To(BeTrue())
 		g.Expect(found).To(And(HaveField("Name", name), HaveField("Scopes", ScopeDeliver)))
 		g.Expect(found.Hash).To(Equal(sha256.Sum256([]byte(strings.TrimPrefix(secret, supabasePrefix)))))
 		for _, presented := range []string{secret, strings.TrimPrefix(secret, supabasePrefix)} {
@@ -45,23 +50,31 @@ func TestKeys_FindSigner(t *testing.T) {
 			g.Expect(err).To(MatchError(ErrKeyUnknown))
 		}
 		for _, other := range []string{"login", "login-2", "backend", ""} {
-			if _, err := keys.FindSigner(other, start, keyOf(secret)); other != name {
-				g.Expect(err).To(MatchError(ErrKeyUnknown), other)
+			if _, isSigner, err := find(keys, other, secret); other != name {
+				g.Expect(isSigner).To(BeFalse(), other)
+				g.Expect(err == nil).To(Equal(strings.HasPrefix(other, "login")), other)
 			}
 		}
 	}
 	g.Expect(keys.DeliverNames()).To(And(HaveLen(2), HaveKey("login")), "each has its share of the sender")
 
 	values["login"] = "the-signing-key-of-a-ZITADEL-0002"
-	replaced := FromProject(p, before.applyReadings(all, readingsOf(values), start)).Keys
-	for at, want := range map[time.Duration]error{0: nil, Overlap: ErrKeyUnknown} {
-		_, err := replaced.FindSigner("login", start.Add(at), keyOf(signingSecret))
-		if want == nil {
-			g.Expect(err).NotTo(HaveOccurred(), "for as long as a replaced API key")
-		} else {
-			g.Expect(err).To(MatchError(want))
-		}
+	after := before.applyReadings(all, readingsOf(values), start)
+	replaced, err := FromProject(p, after).Keys.FindSigner("login", start)
+	g.Expect(err).NotTo(HaveOccurred())
+	for at, want := range map[time.Duration]bool{0: true, Overlap: false} {
+		g.Expect(replaced.IdentifySigner(start.Add(at), keyOf(signingSecret))).To(Equal(want), "for as long as a replaced API key")
 	}
+	former, _, _ := find(keys, "login", signingSecret)
+	g.Expect(replaced.IdentifySigner(start, func([]byte) bool { return true })).To(BeTrue())
+	g.Expect(replaced.Hash).To(Equal(former.Hash), "signed with both, as a replica identifies it that knows the former one alone")
+
+	values["login"] = "REPLACE-with-the-signing-key-of-it"
+	_, isSigner, _ := find(FromProject(p, after.applyReadings(all, readingsOf(values), start)).Keys, "login", "the-signing-key-of-a-ZITADEL-0002")
+	g.Expect(isSigner).To(BeTrue(), "a mistake is no revocation")
+	values["login"] = "-"
+	_, _, err = find(FromProject(p, after.applyReadings(all, readingsOf(values), start)).Keys, "login", signingSecret)
+	g.Expect(err).To(MatchError(ErrKeysUnavailable))
 }
 
 // TestSecrets_signing: what is too short, or what others know, signs nothing.

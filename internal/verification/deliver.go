@@ -99,6 +99,12 @@ var errCodesBusy = &Error{
 	Err:     errors.New("no free slot to send a code"),
 }
 
+// ErrNoRoom refuses a body that is not authenticated yet while others take the room that all of them share.
+var ErrNoRoom = &Error{
+	Code: CodeCodesBusy, RetryAfter: 2 * time.Second,
+	Message: "Too many large bodies arrive right now. Nothing was stored: try again after the time in Retry-After.",
+}
+
 // noSlot is the slot of a request to whose number nothing is sent.
 type noSlot struct{}
 

@@ -59,11 +59,11 @@ func (b *bodies) readBody(w http.ResponseWriter, r *http.Request) (content []byt
 }
 
 // ReadUnsigned reads a body whose signature is still to be checked, in the room that the bodies of webhooks share. The function must be
-// called when the body is no longer used. verification.Unavailable means that there is no room.
+// called when the body is no longer used. verification.ErrNoRoom means that others take the room.
 func (h *Hook) ReadUnsigned(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
 	content, release, err = h.bodies.readBody(w, r)
 	if errors.Is(err, errBusy) {
-		err = verification.Unavailable(err)
+		err = verification.ErrNoRoom
 	}
 	return content, release, err
 }

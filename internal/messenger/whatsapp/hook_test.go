@@ -262,7 +262,7 @@ func TestHook_bodies(t *testing.T) {
 	f.Expect(postReader(t, server.URL, bytes.NewReader(body), true, sign(body, appSecret))).To(Equal(http.StatusServiceUnavailable))
 	_, release, err := f.hook.ReadUnsigned(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/other", bytes.NewReader(body)))
 	release()
-	f.Expect(err).To(MatchError(verification.Unavailable(nil)), "others share the room")
+	f.Expect(err).To(MatchError(verification.ErrNoRoom), "others share the room")
 	small := golden(t, "in/status")
 	f.Expect(postReader(t, server.URL, bytes.NewReader(small), true, sign(small, appSecret))).To(Equal(http.StatusOK), "ordinary ones need no room")
 }
