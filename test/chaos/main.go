@@ -65,7 +65,7 @@ func parseOptions(args []string) (options, error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas; the load of one begins when that of another has ended")
 	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the run of each store, if -requests is zero")
-	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero means as many as there is time for")
+	flags.IntVar(&o.requests, "requests", 0, "verifications for each store, and more while faults need them; zero means as many as there is time for")
 	flags.IntVar(&o.kills, "kills", 20, "number of kill -9 of single replicas; other faults come in proportion")
 	flags.IntVar(&o.codeKills, "codekills", 200, "number of kill -9 at named points on the way of a code, on all stores together")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the faults; zero draws one")

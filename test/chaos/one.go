@@ -108,10 +108,8 @@ func (t *trial) runLoad(ctx context.Context) error {
 	if err != nil {
 		unload() // a fault that failed may not have ended
 	}
-	if t.requests == 0 {
-		t.awaitLoadTime(ctx)
-		close(stop)
-	}
+	i.awaitProgress(loading, 1)
+	close(stop)
 	t.lines.clearFaults()
 	t.sink.Calm()
 	err = errors.Join(err, <-loaded)
@@ -159,12 +157,9 @@ func (t *trial) scheduleOptions() schedule.Options {
 	return schedule.Options{Seed: t.seed, Kills: t.kills, Without: schedule.OfAPIServer()}
 }
 
-// awaitLoadTime returns when the time of the load has passed.
-func (t *trial) awaitLoadTime(ctx context.Context) { sleep(ctx, time.Until(t.began.Add(t.loadTime()))) }
-
 func (t *trial) loadTime() time.Duration { return max(t.duration/3, t.duration-reserve) }
 
-// loadProgress returns how much of the load is done, from 0 to 1.
+// loadProgress returns how much of the load is done: 1 when it may end, and more while faults still need it.
 func (t *trial) loadProgress() float64 {
 	if t.requests > 0 {
 		return float64(t.load.Begun()) / float64(t.requests)

@@ -199,7 +199,7 @@ func (t *trial) startReplicas(ctx context.Context) error {
 		return err
 	}
 	o := load.Options{
-		Seed: t.seed, Workers: t.workers, Rate: t.rate, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.apiAddresses,
+		Seed: t.seed, Workers: t.workers, Rate: t.rate, Project: t.system.Project, Replicas: t.roster.apiAddresses,
 		Key: t.currentKey, Revoke: t.revokeKey, Platform: t.platform,
 	}
 	for name, to := range map[string]**ledger.Writer{

@@ -16,16 +16,14 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// Options configure a Load. All but Rate and Requests are required.
+// Options configure a Load. All but Rate are required.
 type Options struct {
 	Seed    uint64
 	Workers int
 	// Rate is the most verifications that begin per second; zero is as many as the workers can. A load that takes the
 	// whole machine makes it slower than the product's leases allow, which the judge cannot know.
-	Rate float64
-	// Requests is the number of verifications; zero is as many as there is time for.
-	Requests int
-	Project  *system.Project
+	Rate    float64
+	Project *system.Project
 	// Replicas returns the addresses of the API, some of them dead.
 	Replicas func() []string
 	// Key returns the API key that clients use from now on.
@@ -90,8 +88,7 @@ const (
 	pollers    = 2
 )
 
-// Run plays until all requests are started and proven, or stop is closed; then it completes what has begun. It ends at
-// once with ctx.
+// Run plays until stop is closed, and then completes what has begun. It ends at once with ctx.
 func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 	var clients, others sync.WaitGroup
 	ending, end := context.WithCancel(ctx)
@@ -127,11 +124,7 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 // runWorker plays verifications one after the other until no more may begin.
 func (l *Load) runWorker(ctx, beginning context.Context) {
 	for l.pace.Wait(beginning) == nil {
-		n := l.next.Add(1)
-		if l.Requests > 0 && n > int64(l.Requests) {
-			return
-		}
-		l.runVerification(ctx, n)
+		l.runVerification(ctx, l.next.Add(1))
 	}
 }
 
