@@ -36,13 +36,13 @@ build_base() {
 	name=ghcr.io/phoneproof/phoneproof:base-${commit:0:12}
 	[[ ! -e $out/image || $(<$out/image) != "$name" || ! -e $out/image.tar ]] || return 0
 	rm -rf $out
-	mkdir -p $out/source
-	git archive "$commit" | tar -xf - -C $out/source
+	mkdir -p $out/_source # which ./... leaves out: linters run meanwhile
+	git archive "$commit" | tar -xf - -C $out/_source
 	date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "$commit")
-	with_progress 'upgrade-base: compiling the last release' make --no-print-directory -C $out/source build GOOS="$os" GOARCH="$arch" VERSION="$base" COMMIT="$commit" DATE="$date"
-	with_progress 'upgrade-base: packing its image' hack/image.sh "$name" $out/image.tar "$base" "$platform=$out/source/bin/phoneproof-$os-$arch"
-	cp -r $out/source/charts $out/
-	rm -rf $out/source
+	with_progress 'upgrade-base: compiling the last release' make --no-print-directory -C $out/_source build GOOS="$os" GOARCH="$arch" VERSION="$base" COMMIT="$commit" DATE="$date"
+	with_progress 'upgrade-base: packing its image' hack/image.sh "$name" $out/image.tar "$base" "$platform=$out/_source/bin/phoneproof-$os-$arch"
+	cp -r $out/_source/charts $out/
+	rm -rf $out/_source
 	echo "$name" >$out/image
 }
 
