@@ -87,7 +87,7 @@ var answers = map[string]string{
 	"Idempotency-Key":                           "/clients#",
 
 	"download the program":               "/install#download",
-	"phoneproof keygen":                  "/install#download",
+	"phoneproof keygen":                  "/install#check-what-you-have",
 	"api endpoints":                      "/api",
 	"returnURL":                          "/api#init",
 	"move from kubernetes to postgresql": "/postgresql#move-from-kubernetes-to-postgresql-and-back",
