@@ -250,10 +250,10 @@ func (a *api) routeState(mux *http.ServeMux) {
 		a.mu.Unlock()
 		answerNoContent(w)
 	})
-	mux.HandleFunc("POST /sim/codes", handleCommand(func(_ *http.Request, rule *codeRule) *failure { return a.whatsApp.addCodeRule(*rule) }))
+	mux.HandleFunc("POST /sim/codes", handleCommand(func(_ *http.Request, rule *codeRule) *failure { return a.addCodeRule(*rule) }))
 	mux.HandleFunc("DELETE /sim/codes", func(w http.ResponseWriter, _ *http.Request) {
 		a.mu.Lock()
-		a.whatsApp.codeRules = nil
+		a.codeRules = nil
 		a.mu.Unlock()
 		answerNoContent(w)
 	})
@@ -325,7 +325,7 @@ func (a *api) waitForEvents(w http.ResponseWriter, r *http.Request) {
 // resetState forgets everything but the accounts, without which no user could write to one. The lock is held.
 func (a *api) resetState() {
 	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
-	a.requests, a.whatsApp.codeRules = nil, nil
+	a.requests, a.codeRules, a.telegram.codes, a.telegram.balances = nil, nil, nil, nil
 	a.sent = ledger{}
 	for _, b := range a.telegram.bots {
 		b.pending = nil

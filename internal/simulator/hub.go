@@ -27,6 +27,7 @@ type hub struct {
 	changed    chan struct{}
 	deliveries []delivery
 	faults     []*fault
+	codeRules  []*codeRule
 	requests   []siteRequest
 	revoked    []string
 	sent       ledger

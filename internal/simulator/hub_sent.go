@@ -22,9 +22,9 @@ type sentMessage struct {
 	// To is the number, Recipient the user id or that of Telegram's chat; both are masked.
 	To        string `json:"to,omitempty"`
 	Recipient string `json:"recipient,omitempty"`
-	// Type is that of the request: text, interactive or template.
+	// Type is that of the request: text, interactive, template, or code for one through Telegram's Gateway.
 	Type string `json:"type"`
-	// Template, Language and Reference are those of a template. The reference is biz_opaque_callback_data.
+	// Template, Language and Reference are those of a template. The reference is biz_opaque_callback_data, or the payload of a code.
 	Template  string `json:"template,omitempty"`
 	Language  string `json:"language,omitempty"`
 	Reference string `json:"reference,omitempty"`
@@ -37,7 +37,9 @@ type sentMessage struct {
 	LinkPreview bool `json:"linkPreview,omitempty"`
 	// Error is the code of the platform if it could not be delivered.
 	Error int `json:"error,omitempty"`
-	// Refused is true for a template that the platform refused at once.
+	// GatewayError is the word of Telegram's Gateway for a code that it did not take.
+	GatewayError string `json:"gatewayError,omitempty"`
+	// Refused is true for a template, or a code, that the platform refused at once.
 	Refused bool `json:"refused,omitempty"`
 }
 

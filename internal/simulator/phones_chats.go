@@ -153,6 +153,8 @@ func (p *phones) deliverText(u *user, c *chat, text string, forwarded bool) (*li
 		return nil, badRequest("text", "there is no draft, so there must be a text")
 	case len([]rune(text)) > maxTextRunes:
 		return nil, badRequest("text", "a message has at most 4096 characters")
+	case c.bot == nil && c.business == nil:
+		return nil, badRequest("chat", "Telegram itself writes the codes of its Gateway, and takes no message")
 	}
 	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: text, State: stateSending}

@@ -120,7 +120,7 @@ func (s *Simulator) newHandler(backend *Backend) http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// servePlatforms distinguishes the two APIs by the first part of the path: /v25.0/... and /bot<token>/...
+// servePlatforms distinguishes the APIs by the first part of the path: /v25.0/..., /bot<token>/... and the methods of Telegram's Gateway.
 func (s *Simulator) servePlatforms(w http.ResponseWriter, r *http.Request) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
@@ -128,6 +128,8 @@ func (s *Simulator) servePlatforms(w http.ResponseWriter, r *http.Request) {
 		s.whatsApp.serveGraph(w, r, rest)
 	case strings.HasPrefix(first, "bot"):
 		s.telegram.serveBotAPI(w, r, strings.TrimPrefix(first, "bot"), rest)
+	case rest == "" && gatewayMethods[first] != nil:
+		s.telegram.serveGateway(w, r, first)
 	default:
 		answerFailure(w, &failure{http.StatusNotFound, "not_found", "", "there is no such path"})
 	}

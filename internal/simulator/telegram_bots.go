@@ -22,6 +22,9 @@ type telegram struct {
 	phones *phones
 
 	bots []*bot
+	// codes are those that the Gateway took, balances what its accounts have left, in US dollars.
+	codes    []*gatewayCode
+	balances map[string]float64
 }
 
 // takeDueUpdates returns the updates to post now, and how long no other will be. The lock is held.

@@ -47,7 +47,6 @@ type whatsApp struct {
 
 	businesses []*business
 	parcels    []*parcel
-	codeRules  []*codeRule
 }
 
 // business is an account of the WhatsApp Business Platform.

@@ -2,100 +2,28 @@ package simulator
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// codeRule is what becomes of a code in place of its delivery.
-type codeRule struct {
-	// To is the number, in E.164; every one if empty.
-	To string `json:"to,omitempty"`
-	// Error is the code of Meta's error; 0 for none, and the code is delivered.
-	Error int `json:"error,omitempty"`
-	// Failed has Meta take the code, and report the error in a status failed after that time, such as 2s; empty for a refusal at once.
-	Failed string `json:"failed,omitempty"`
-	// WaID is what the answer calls the number, in digits, or none; what WhatsApp calls it if empty.
-	WaID string `json:"waID,omitempty"`
-	// Delay is how long the answer takes. What it is about has happened before.
-	Delay string `json:"delay,omitempty"`
-	// LoseAnswer ends the connection in place of the answer.
-	LoseAnswer bool `json:"loseAnswer,omitempty"`
-	// Times is how often; once if zero.
-	Times int `json:"times,omitempty"`
-
-	failed, delay time.Duration
-}
-
-// noWaID is the WaID of an answer that has none.
-const noWaID = "none"
-
-// addCodeRule has the next codes be played by a rule.
-func (wa *whatsApp) addCodeRule(rule codeRule) *failure {
-	var f *failure
-	switch {
-	case rule.To != "" && !e164.MatchString(rule.To):
-		return badRequest("to", "want the number in E.164, as +4915112345678")
-	case rule.Error < 0 || rule.Failed != "" && rule.Error == 0:
-		return badRequest("error", "want a positive code, and one beside failed")
-	case rule.WaID != "" && rule.WaID != noWaID && !waDigits.MatchString(rule.WaID):
-		return badRequest("waID", "want the digits of a number, or none")
-	case rule.Times < 0:
-		return badRequest("times", "want at least 0")
-	}
-	if rule.failed, f = durationOf("failed", rule.Failed); f != nil {
-		return f
-	}
-	if rule.delay, f = durationOf("delay", rule.Delay); f != nil {
-		return f
-	}
-	rule.Times = max(1, rule.Times)
-	wa.mu.Lock()
-	defer wa.mu.Unlock()
-	if len(wa.codeRules) >= maxFaults {
-		return tooMany(maxFaults, "rules of codes")
-	}
-	wa.codeRules = append(wa.codeRules, &rule)
-	return nil
-}
-
-// takeCodeRule returns the rule of the next code to a number. The lock is held.
-func (wa *whatsApp) takeCodeRule(b *business, digits string, u *user) codeRule {
-	for i, rule := range wa.codeRules {
-		if rule.To != "" && rule.To != "+"+digits && (u == nil || rule.To != u.Phone) {
-			continue
-		}
-		if rule.Times--; rule.Times == 0 {
-			wa.codeRules = slices.Delete(wa.codeRules, i, i+1)
-		}
-		return *rule
-	}
-	if b.FailWith != 0 {
+// findCodeRule returns the rule of the next code of an account to a number. The lock is held.
+func (wa *whatsApp) findCodeRule(b *business, digits string, u *user) codeRule {
+	rule, found := wa.takeCodeRule(onWhatsApp, digits, u)
+	if !found && b.FailWith != 0 {
 		return codeRule{Error: b.FailWith, Failed: "0s"}
 	}
-	return codeRule{}
+	return rule
 }
 
 // postCode takes a code in a template. It needs no open window.
 func (wa *whatsApp) postCode(w http.ResponseWriter, r *http.Request, b *business, m *outgoing, code string) {
 	rule, answer, e := wa.deliverCode(b, m, code)
-	if rule.delay > 0 {
-		timer := wa.clock.NewTimer(rule.delay)
-		select {
-		case <-timer.C():
-		case <-r.Context().Done():
-		}
-		timer.Stop()
-	}
-	switch {
-	case rule.LoseAnswer:
-		panic(http.ErrAbortHandler) // net/http ends the connection
-	case e != nil:
+	wa.playAnswer(r, rule)
+	if e != nil {
 		refuseGraph(w, e)
-	default:
-		answerJSON(w, http.StatusOK, answer)
+		return
 	}
+	answerJSON(w, http.StatusOK, answer)
 }
 
 // deliverCode does with a code what the rule for its number says, and returns that rule with the answer or the error.
@@ -104,7 +32,7 @@ func (wa *whatsApp) deliverCode(b *business, m *outgoing, code string) (codeRule
 	defer wa.mu.Unlock()
 	digits := strings.TrimPrefix(m.To, "+")
 	u := wa.findRecipient(b, digits, "")
-	rule := wa.takeCodeRule(b, digits, u)
+	rule := wa.findCodeRule(b, digits, u)
 	sent := sentMessage{
 		Platform: onWhatsApp, Account: b.ID, To: maskAddress("+" + digits), Type: m.Type, Template: m.Template.Name,
 		Language: m.Template.Language.Code, Reference: m.Opaque, Error: rule.Error,
