@@ -43,9 +43,12 @@ const (
 	// ConditionCodesReady is True when the template of spec.whatsapp.codes can be sent in all its languages. Not counted for Ready.
 	// Absent without spec.whatsapp.codes.
 	ConditionCodesReady = "CodesReady"
-	// ConditionCodesLimited is True when an API key has used half of its share of spec.whatsapp.codes.maxPerDay. Not counted for Ready.
-	// Absent otherwise.
+	// ConditionCodesLimited is True when an API key has used half of its share of maxPerDay of spec.whatsapp.codes or
+	// spec.telegram.codes. Not counted for Ready. Absent otherwise.
 	ConditionCodesLimited = "CodesLimited"
+	// ConditionGatewayReady is True when Telegram's Gateway took the last code that the replica with the lease sent. Not counted for
+	// Ready. Absent without spec.telegram.codes.
+	ConditionGatewayReady = "GatewayReady"
 )
 
 // Condition types of a VerificationRequest. For tools that follow kstatus it also
@@ -181,8 +184,8 @@ const (
 	// arrives. To fix it, type the command of the message, or set registerWebhook: true; where it is set, the access token lacks
 	// whatsapp_business_management.
 	ReasonNotSubscribed = "NotSubscribed"
-	// ReasonCredentialsRejected goes with WhatsAppReady=False, TelegramReady=False and CodesReady=False: the messenger refuses the
-	// token. To fix it, put a valid one into the Secret.
+	// ReasonCredentialsRejected goes with WhatsAppReady=False, TelegramReady=False, CodesReady=False and GatewayReady=False: the
+	// messenger refuses the token. To fix it, put a valid one into the Secret.
 	ReasonCredentialsRejected = "CredentialsRejected"
 	// ReasonAccountMismatch goes with WhatsAppReady=False, TelegramReady=False and CodesReady=False: the token is another account's than
 	// phoneNumberID or botUsername names, or the WhatsApp Business account does not have the number. To fix it, compare with the Meta
@@ -195,8 +198,8 @@ const (
 	// with a failure such as 500, asks to wait, or refuses the call. To fix it, wait, or look at its status page and the proxies
 	// between.
 	ReasonPlatformFailing = "PlatformFailing"
-	// ReasonSecretsNotReady goes with WhatsAppReady=False, TelegramReady=False, CodesReady=False and Accepted=False: the account's
-	// secrets cannot be read. To fix it, see SecretsReady.
+	// ReasonSecretsNotReady goes with WhatsAppReady=False, TelegramReady=False, CodesReady=False, GatewayReady=False and
+	// Accepted=False: the account's secrets cannot be read. To fix it, see SecretsReady.
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 
@@ -230,8 +233,8 @@ const (
 	ReasonTestSecretUnset = "TestSecretUnset"
 )
 
-// Reasons of CodesReady and CodesLimited. CodesReady also has CredentialsRejected,
-// AccountMismatch and SecretsNotReady.
+// Reasons of CodesReady, CodesLimited and GatewayReady. CodesReady also has CredentialsRejected,
+// AccountMismatch and SecretsNotReady, GatewayReady CredentialsRejected and SecretsNotReady.
 const (
 	// ReasonTemplateReady goes with CodesReady=True: the template can be sent in all its languages.
 	ReasonTemplateReady = "TemplateReady"
@@ -262,6 +265,17 @@ const (
 	// within 24 hours. At its end init answers 429 codes_limited for codes, and links go on. To fix it, find out who starts the
 	// requests, replace a leaked key, or raise maxPerDay.
 	ReasonCodesHalfUsed = "CodesHalfUsed"
+	// ReasonGatewayTakesCodes goes with GatewayReady=True: Telegram's Gateway took the last code.
+	ReasonGatewayTakesCodes = "GatewayTakesCodes"
+	// ReasonBalanceEmpty goes with GatewayReady=False: the balance at Telegram's Gateway does not pay for a code. To fix it, add funds at
+	// gateway.telegram.org. It ends with the next code that is taken.
+	ReasonBalanceEmpty = "BalanceEmpty"
+	// ReasonSenderRejected goes with GatewayReady=False: senderUsername is no verified channel of the Gateway account's owner. To fix
+	// it, name one that is, or remove it.
+	ReasonSenderRejected = "SenderRejected"
+	// ReasonGatewayUnchecked goes with GatewayReady=Unknown: no code was sent yet with the present token and sender by the replica with
+	// the lease, since it began. Codes are sent all the same.
+	ReasonGatewayUnchecked = "GatewayUnchecked"
 )
 
 // Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.

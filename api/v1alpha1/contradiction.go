@@ -20,8 +20,8 @@ func (s *VerificationProjectSpec) LimitsContradiction() string {
 		return ""
 	}
 	limit, name := "rateLimit.perKey lets", "request.maxStored"
-	if s.EffectiveCodes() != nil {
-		name = "request.maxStored without whatsapp.codes.maxPerDay"
+	if s.SendsCodes() {
+		name = "request.maxStored without the maxPerDay of codes"
 	}
 	if s.RateLimit.PerKey == nil {
 		limit = "rateLimit.perKey is at least 1, which lets"

@@ -47,7 +47,7 @@ func TestLimitsContradiction(t *testing.T) {
 	}
 	codes := v1alpha1.VerificationProjectSpec{APIKeys: keysFor(1), RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 801, Period: "15m"}},
 		WhatsApp: &v1alpha1.WhatsApp{Codes: &v1alpha1.Codes{MaxPerDay: 700}}}
-	NewWithT(t).Expect(codes.LimitsContradiction()).To(ContainSubstring("request.maxStored without whatsapp.codes.maxPerDay is 800"))
+	NewWithT(t).Expect(codes.LimitsContradiction()).To(ContainSubstring("request.maxStored without the maxPerDay of codes is 800"))
 	codes.RateLimit.PerKey.Requests = 800
 	NewWithT(t).Expect(codes.LimitsContradiction()).To(BeEmpty())
 	codes.RateLimit.PerKey = nil

@@ -151,11 +151,7 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 // linkRoom returns how many of maxStored are for requests to whose number no code
 // is sent: those with one stay for a day.
 func (s *VerificationProjectSpec) linkRoom() int32 {
-	room := ptr.Deref(s.Request.MaxStored, DefaultMaxStored)
-	if codes := s.EffectiveCodes(); codes != nil {
-		room -= codes.MaxPerDay
-	}
-	return max(0, room)
+	return max(0, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)-s.codesPerDay())
 }
 
 // countInitKeys returns how many API keys may start requests. It includes expired
@@ -171,12 +167,30 @@ func (s *VerificationProjectSpec) countInitKeys() int32 {
 	return keys
 }
 
-// EffectiveCodes returns what it takes to send codes; nil if none are sent.
-func (s *VerificationProjectSpec) EffectiveCodes() *Codes {
-	if s.WhatsApp == nil {
-		return nil
+// CodesPerDay returns how many codes are sent through WhatsApp in a day at most.
+func (w *WhatsApp) CodesPerDay() int32 {
+	if w == nil || w.Codes == nil {
+		return 0
 	}
-	return s.WhatsApp.Codes
+	return w.Codes.MaxPerDay
+}
+
+// CodesPerDay returns how many codes are sent through Telegram in a day at most.
+func (t *Telegram) CodesPerDay() int32 {
+	if t == nil || t.Codes == nil {
+		return 0
+	}
+	return t.Codes.MaxPerDay
+}
+
+// SendsCodes reports whether codes are sent to numbers.
+func (s *VerificationProjectSpec) SendsCodes() bool {
+	return s.WhatsApp != nil && s.WhatsApp.Codes != nil || s.Telegram != nil && s.Telegram.Codes != nil
+}
+
+// codesPerDay returns how many codes are sent in a day at most.
+func (s *VerificationProjectSpec) codesPerDay() int32 {
+	return s.WhatsApp.CodesPerDay() + s.Telegram.CodesPerDay()
 }
 
 // countDeliverKeys returns how many API keys may have codes sent. It includes
@@ -191,14 +205,10 @@ func (s *VerificationProjectSpec) countDeliverKeys() int32 {
 	return keys
 }
 
-// EffectiveCodeShare returns how many codes each API key may have sent in a day,
-// and in an hour; zero if none are sent.
-func (s *VerificationProjectSpec) EffectiveCodeShare() (day, hour int32) {
-	codes := s.EffectiveCodes()
-	if codes == nil {
-		return 0, 0
-	}
-	day = codes.MaxPerDay / max(1, s.countDeliverKeys())
+// EffectiveCodeShare returns how many of the codes of a messenger each API key may
+// have sent in a day, and in an hour.
+func (s *VerificationProjectSpec) EffectiveCodeShare(perDay int32) (day, hour int32) {
+	day = perDay / max(1, s.countDeliverKeys())
 	return day, day / 6
 }
 
@@ -396,6 +406,9 @@ func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
 	}
 	if t := s.Telegram; t != nil {
 		refs = append(refs, t.BotTokenSecretRef)
+		if t.Codes != nil {
+			refs = append(refs, t.Codes.GatewayTokenSecretRef)
+		}
 	}
 	if p := s.Storage.PostgreSQL; p != nil && s.Storage.Type == StoragePostgreSQL {
 		refs = append(refs, p.URISecretRef.Ref())

@@ -209,7 +209,7 @@ func TestSecretRefs_haveNoDuplicates(t *testing.T) {
 	}
 	g.Expect(keys).To(Equal([]string{
 		"shop/api-key", "shop/login", "shop/webhook-secret", "shop/webhook-secret-old", "shop/webhook-secret-test", "shop/access-token", "shop/app-secret",
-		"shop/bot-token", "shop-db-app/uri", "shop-db-ca/ca.crt",
+		"shop/bot-token", "shop/gateway-token", "shop-db-app/uri", "shop-db-ca/ca.crt",
 	}))
 }
 

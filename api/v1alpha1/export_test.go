@@ -8,7 +8,7 @@ func Patterns() []string {
 		secretNameRule, secretKeyRule, projectIDRule, displayNameRule, baseURLRule, webhookURLRule, keyNameRule, phoneNumberRule,
 		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule, subjectHashRule, returnURLRule,
 		referenceRule, localeRule, textsLocaleRule, placeOfCodeRule, returnURLsRule, frameAncestorsRule, accentColorRule, browserRule,
-		templateNameRule, templateLanguageRule, countryRule, creatorRule,
+		templateNameRule, templateLanguageRule, countryRule, creatorRule, senderUsernameRule,
 	} {
 		patterns = append(patterns, rule.pattern.String())
 	}

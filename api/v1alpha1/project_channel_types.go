@@ -159,6 +159,42 @@ type Codes struct {
 	MaxPerDay int32 `json:"maxPerDay"`
 }
 
+// GatewayCodes are what it takes to send codes through Telegram's Gateway, and
+// where to.
+type GatewayCodes struct {
+	// gatewayTokenSecretRef names the access token of an account of Telegram's
+	// Gateway, as gateway.telegram.org shows it. It is not the bot's token.
+	// Required.
+	// +required
+	GatewayTokenSecretRef SecretKeyRef `json:"gatewayTokenSecretRef"`
+
+	// senderUsername is the verified channel, of the Gateway account's owner, that
+	// users see as the sender, without '@'; 5 to 32 letters, digits and '_'.
+	// Default: unset, Telegram's own. Example: ada_books.
+	// +optional
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z][A-Za-z0-9_]*$')`,message="senderUsername must be a channel's username without '@': 5 to 32 letters, digits and '_', beginning with a letter, for example ada_books"
+	SenderUsername string `json:"senderUsername,omitempty"`
+
+	// allowedCountries are the countries and territories whose numbers codes are
+	// sent to, as ISO 3166 codes of two letters. At most 250. Example: [DE, AT].
+	// Required.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=250
+	AllowedCountries []Country `json:"allowedCountries"`
+
+	// maxPerDay is how many codes the project sends through Telegram in 24 hours
+	// at most. API keys with the scope Deliver have equal shares, and in one hour
+	// a sixth of its share each. 6 to 1000000. Example: 600. Required.
+	// +required
+	// +kubebuilder:validation:Minimum=6
+	// +kubebuilder:validation:Maximum=1000000
+	MaxPerDay int32 `json:"maxPerDay"`
+}
+
 // TelegramUpdates is how messages come from Telegram.
 // +kubebuilder:validation:Enum=Webhook;Polling
 type TelegramUpdates string
@@ -197,6 +233,12 @@ type Telegram struct {
 	// Default: false, and the condition TelegramReady reports it.
 	// +optional
 	TakeOver *bool `json:"takeOver,omitempty"`
+
+	// codes lets API keys with the scope Deliver have a code sent to the number,
+	// through Telegram's Gateway, in place of a link. Telegram charges for each.
+	// Default: unset, no code is sent.
+	// +optional
+	Codes *GatewayCodes `json:"codes,omitempty"`
 }
 
 // Reply is a text that is sent to end users. Line breaks are allowed; control

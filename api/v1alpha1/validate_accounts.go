@@ -135,6 +135,7 @@ func (t *Telegram) validateFields(path *field.Path) field.ErrorList {
 	}
 	errs := botUsernameRule.checkRequired(path.Child("botUsername"), t.BotUsername)
 	errs = append(errs, t.BotTokenSecretRef.validateFields(path.Child("botTokenSecretRef"))...)
+	errs = append(errs, t.Codes.validateFields(path.Child("codes"))...)
 	return append(errs, checkOneOf(path.Child("updates"), t.Updates, TelegramUpdatesWebhook, TelegramUpdatesPolling)...)
 }
 

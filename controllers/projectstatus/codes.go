@@ -11,6 +11,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // codesPeriod is how often the store is asked for the codes that were started, less some jitter.
@@ -23,7 +24,7 @@ func (c *Controller) watchCodes(ctx context.Context) error {
 	return controllers.Run(ctx, controllers.Options{
 		Reconcile: func(ctx context.Context) (time.Duration, error) {
 			s := c.Projects.Current()
-			if !s.Limits.Codes.Limited() {
+			if !s.Limits.Codes.Limited() && !s.Limits.GatewayCodes.Limited() {
 				c.Board.Withdraw(verifyv1.ConditionCodesLimited)
 				return 0, nil
 			}
@@ -38,23 +39,35 @@ func (c *Controller) watchCodes(ctx context.Context) error {
 func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
-	share := s.Limits.Codes.PerDay
-	started, err := c.CodesStarted(ctx, c.StoreClock.Now().Add(-share.Period))
-	if err != nil {
-		c.Log.V(1).Info("count codes failed, will retry", "error", err.Error())
-		return
-	}
 	present := s.Keys.DeliverNames()
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool {
-		return !present[key] || 2*started[key] < share.Requests
-	})
-	if len(keys) == 0 {
+	var used []string
+	for _, messenger := range [...]struct {
+		field  string
+		method verification.Method
+	}{{"spec.whatsapp.codes", verification.WhatsApp}, {"spec.telegram.codes", verification.Telegram}} {
+		share := s.Limits.CodesOf(messenger.method).PerDay
+		if !share.Limited() {
+			continue
+		}
+		started, err := c.CodesStarted(ctx, messenger.method, c.StoreClock.Now().Add(-share.Period))
+		if err != nil {
+			c.Log.V(1).Info("count codes failed, will retry", "error", err.Error())
+			return
+		}
+		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool {
+			return !present[key] || 2*started[key] < share.Requests
+		})
+		if len(keys) > 0 {
+			used = append(used, messenger.field+".maxPerDay was used within 24h by the API keys: "+strings.Join(keys, ", "))
+		}
+	}
+	if len(used) == 0 {
 		c.Board.Withdraw(verifyv1.ConditionCodesLimited)
 		return
 	}
 	condition := conditionTrue(verifyv1.ConditionCodesLimited, verifyv1.ReasonCodesHalfUsed, fmt.Sprintf(
-		"half or more of the share of spec.whatsapp.codes.maxPerDay was used within 24h by the API keys: %s; at its end init answers 429 "+
-			"codes_limited for codes, and links go on; find out who starts the requests, or raise maxPerDay", strings.Join(keys, ", ")))
+		"half or more of the share of %s; at its end init answers 429 codes_limited for codes, and links go on; "+
+			"find out who starts the requests, or raise maxPerDay", strings.Join(used, "; of ")))
 	condition.ObservedGeneration = s.Generation
 	c.Board.Set(condition)
 }

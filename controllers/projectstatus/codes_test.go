@@ -19,11 +19,15 @@ func (w *fakeServer) codesCondition() *metav1.Condition {
 }
 
 func (w *fakeServer) startCodes(key string, codes int) {
+	w.startCodesBy(verification.WhatsApp, key, codes)
+}
+
+func (w *fakeServer) startCodesBy(m verification.Method, key string, codes int) {
 	if w.codes == nil {
-		w.codes = map[string][]time.Time{}
+		w.codes = map[verification.Method]map[string][]time.Time{verification.WhatsApp: {}, verification.Telegram: {}}
 	}
 	for range codes {
-		w.codes[key] = append(w.codes[key], time.Now())
+		w.codes[m][key] = append(w.codes[m][key], time.Now())
 	}
 }
 
@@ -60,6 +64,24 @@ func TestCodesLimited_atHalf(t *testing.T) {
 		w.unknown = nil
 		pass(2 * time.Minute)
 		w.Expect(w.codesCondition()).To(BeNil(), "three of them are of another day")
+	})
+}
+
+// TestCodesLimited_ofEachMessenger has a share of its own, and is named.
+func TestCodesLimited_ofEachMessenger(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withCodes(w.current, 7)
+		w.current.Telegram = &settings.Telegram{Codes: &settings.GatewayCodes{}}
+		w.current.Limits.GatewayCodes.PerDay = verification.Rate{Requests: 4, Period: 24 * time.Hour}
+		w.begin()
+		w.startCodes("shop", 3)
+		w.startCodesBy(verification.Telegram, "kiosk", 2)
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition().Message).To(And(ContainSubstring("share of spec.telegram.codes.maxPerDay was used within 24h by the API keys: kiosk; at"),
+			Not(ContainSubstring("whatsapp"))))
+		w.startCodes("shop", 1)
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition().Message).To(And(ContainSubstring("keys: shop; of spec.telegram.codes.maxPerDay"), ContainSubstring("keys: kiosk; at")))
 	})
 }
 

@@ -61,7 +61,7 @@ type Options struct {
 	// Activity returns what became of WhatsApp requests since a time of the store clock; nil to report no silence.
 	Activity func(ctx context.Context, since time.Time) (verification.Activity, error)
 	// CodesStarted is that of verification.Counter; nil to report no use of codes.
-	CodesStarted func(ctx context.Context, since time.Time) (map[string]int, error)
+	CodesStarted func(ctx context.Context, m verification.Method, since time.Time) (map[string]int, error)
 	// StoragePeriod is how often a working store is checked; 30 s if zero.
 	StoragePeriod time.Duration
 	// Tell is called after a status change has been written.

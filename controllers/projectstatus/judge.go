@@ -15,6 +15,7 @@ var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
 	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSilent, verifyv1.ConditionSimulated,
 	verifyv1.ConditionLimitsContradict, verifyv1.ConditionTestEventsOff, verifyv1.ConditionCodesReady, verifyv1.ConditionCodesLimited,
+	verifyv1.ConditionGatewayReady,
 }
 
 // observation is the input of judgeConditions.
@@ -68,8 +69,12 @@ func isApplicable(s *settings.Settings, conditionType string) bool {
 	switch conditionType {
 	case verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSilent:
 		return s.WhatsApp != nil
-	case verifyv1.ConditionCodesReady, verifyv1.ConditionCodesLimited:
+	case verifyv1.ConditionCodesReady:
 		return s.WhatsApp != nil && s.WhatsApp.Codes != nil
+	case verifyv1.ConditionGatewayReady:
+		return s.Telegram != nil && s.Telegram.Codes != nil
+	case verifyv1.ConditionCodesLimited:
+		return isApplicable(s, verifyv1.ConditionCodesReady) || isApplicable(s, verifyv1.ConditionGatewayReady)
 	case verifyv1.ConditionTelegramReady:
 		return s.Telegram != nil
 	case verifyv1.ConditionWebhookHealthy:

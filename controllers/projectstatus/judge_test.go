@@ -98,7 +98,7 @@ func TestJudge_removesWhatDoesNotApply(t *testing.T) {
 		return typesOf(judgeConditions(observation{settings: s, learned: l, present: present}, now))
 	}
 	everything := &settings.Settings{
-		WhatsApp: &settings.WhatsApp{Codes: &settings.Codes{}}, Telegram: &settings.Telegram{}, Webhook: &settings.Webhook{}, Simulated: true,
+		WhatsApp: &settings.WhatsApp{Codes: &settings.Codes{}}, Telegram: &settings.Telegram{Codes: &settings.GatewayCodes{}}, Webhook: &settings.Webhook{}, Simulated: true,
 		LimitsContradiction: "the keys can fill the store",
 	}
 	everything.Webhook.TestUnsigned = true

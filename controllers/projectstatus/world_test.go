@@ -71,7 +71,7 @@ type fakeServer struct {
 	unknown error
 	asked   int
 	// codes are when each API key started requests with a code; codesAsked counts the questions.
-	codes      map[string][]time.Time
+	codes      map[verification.Method]map[string][]time.Time
 	codesAsked int
 	events     []string
 	board      *Board
@@ -131,11 +131,11 @@ func (w *fakeServer) readActivity(_ context.Context, since time.Time) (a verific
 	return a, w.unknown
 }
 
-func (w *fakeServer) countCodes(_ context.Context, since time.Time) (map[string]int, error) {
+func (w *fakeServer) countCodes(_ context.Context, m verification.Method, since time.Time) (map[string]int, error) {
 	orderSteps()
 	w.codesAsked++
 	started := map[string]int{}
-	for key, times := range w.codes {
+	for key, times := range w.codes[m] {
 		for _, at := range times {
 			if at.After(since) {
 				started[key]++

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	}
 	return server.Run(ctx, server.Options{
 		Store:     server.StoreMemory,
-		Platforms: server.PlatformOptions{GraphURL: nowhere, BotAPIURL: nowhere, SimulatorURL: o.page.url()},
+		Platforms: server.PlatformOptions{GraphURL: nowhere, BotAPIURL: nowhere, GatewayURL: nowhere, SimulatorURL: o.page.url()},
 		Webhook:   server.WebhookOptions{Deny: exceptLoopback()},
 	}, dependencies)
 }

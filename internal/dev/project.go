@@ -44,6 +44,7 @@ spec:
   telegram:
     botUsername: adas_bookshop_bot
     botTokenSecretRef: {name: dev, key: telegram}
+    codes: {gatewayTokenSecretRef: {name: dev, key: gateway}, allowedCountries: [BR, DE, IL, MX], maxPerDay: 100}
   rateLimit:
     perPhoneNumber: {requests: 100, period: 1m}
     perSubject: {requests: 100, period: 1m}
@@ -193,6 +194,10 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 	}
 	if t := spec.Telegram; t != nil {
 		errs = append(errs, f.makeUpSecret("spec.telegram.botTokenSecretRef", &t.BotTokenSecretRef, newCredential(t.BotUsername)))
+		if t.Codes != nil {
+			errs = append(errs, f.makeUpSecret("spec.telegram.codes.gatewayTokenSecretRef", &t.Codes.GatewayTokenSecretRef,
+				newCredential("gateway")))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // readDeliver returns what the client has sent to the number, without asking whether the project and the key may do that.
-func readDeliver(body *initBody, method verification.Method) (verification.DeliverKind, error) {
+func readDeliver(body *initBody) (verification.DeliverKind, error) {
 	if !body.Deliver.given {
 		return verification.DeliverNothing, nil
 	}
@@ -18,8 +17,6 @@ func readDeliver(body *initBody, method verification.Method) (verification.Deliv
 	switch {
 	case deliver != verification.DeliverCode:
 		return "", errDeliver
-	case method != verification.WhatsApp:
-		return "", errDeliverMethod
 	case body.Assurance.value == levelPossession:
 		return "", errDeliverAssurance
 	default:
@@ -33,13 +30,13 @@ func (x *exchange) refuseCode(initiation verification.Initiation) *verification.
 	if initiation.Terms.Deliver == verification.DeliverNothing {
 		return nil
 	}
-	account := x.settings.WhatsApp // there is one, because the method is WhatsApp
+	countries, sent := x.settings.CodeCountries(initiation.Method)
 	switch {
-	case account.Codes == nil:
+	case !sent:
 		return verification.ErrNoCodes
 	case initiation.Subject == "" && initiation.Terms.Deliver == verification.DeliverCode:
 		return errMissingSubject
-	case !initiation.Test && !takesCodes(account.Codes, initiation.Phone):
+	case !initiation.Test && !takesCodes(countries, initiation.Phone):
 		return errCountryRefused
 	default:
 		return nil
@@ -48,9 +45,9 @@ func (x *exchange) refuseCode(initiation verification.Initiation) *verification.
 
 // takesCodes reports whether codes are sent to a number, by its region and its kind. One whose kind is not
 // known is taken, as a Mexican mobile number in its former form.
-func takesCodes(codes *settings.Codes, number phone.Number) bool {
+func takesCodes(countries map[phone.Region]bool, number phone.Number) bool {
 	region, kind, found := phone.RegionOf(number)
-	if !found || !codes.Countries[region] {
+	if !found || !countries[region] {
 		return false
 	}
 	switch kind {

@@ -93,7 +93,7 @@ func TestInit_deliverRefusals(t *testing.T) {
 		"empty":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":"","subject":"a"}`), 400, verification.CodeInvalidDeliver, "deliver"},
 		"array":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":["CODE"],"subject":"a"}`), 400, codeInvalidType, "deliver"},
 		"twice":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":null,"deliver":"CODE","subject":"a"}`), 400, codeInvalidJSON, "deliver"},
-		"Telegram":                {codeFor(keyCodes, german, `,"method":"TELEGRAM","subject":"a"`), 400, verification.CodeInvalidDeliver, "deliver"},
+		"Telegram":                {codeFor(keyCodes, german, `,"method":"TELEGRAM","subject":"a"`), 400, verification.CodeCodesNotConfigured, "deliver"},
 		"POSSESSION":              {codeFor(keyCodes, german, `,"assurance":"POSSESSION","subject":"a"`), 400, verification.CodeInvalidAssurance, "assurance"},
 		"without the scope":       {codeFor(keyInit, german, withSubject), 403, codeInsufficientScope, "deliver"},
 		"without a subject":       {codeFor(keyCodes, german, ""), 400, codeMissingField, "subject"},
@@ -149,6 +149,33 @@ func TestInit_deliver(t *testing.T) {
 			w.g.Expect(stored.Phone.E164()).To(Equal(number))
 		}
 	}
+}
+
+// Telegram sends what spec.telegram.codes allows, with digits under the bot's token and the tries of every code.
+func TestInit_deliverByTelegram(t *testing.T) {
+	w := newCodesWorld(t)
+	w.changeSettings(func(s *settings.Settings) {
+		account := *s.Telegram
+		account.BotToken = settings.NewSecret([]byte("the token of the bot"))
+		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		s.Telegram = &account
+	})
+	const telegram = `,"method":"TELEGRAM"`
+	a := w.do(codeFor(keyCodes, "+5215512345678", telegram+withSubject))
+	expectRefusal(w.g, a, 400, verification.CodeCountryRefused, "phoneNumber")
+	a = w.do(codeFor(keyCodes, w.number, telegram+withSubject))
+	w.g.Expect(a.fields).To(And(HaveLen(6), HaveKeyWithValue("codeLength", 8.0), HaveKey("tgLink")), "%s", a.body)
+	id := a.stringField("requestId")
+	w.g.Expect(w.sender.ListSent()).To(HaveExactElements(And(HaveField("ID", id), HaveField("Method", verification.Telegram))))
+	stored, err := w.store.Store.Read(t.Context(), id)
+	w.g.Expect(err).NotTo(HaveOccurred())
+	space := verification.NewCodeSpace(w.settings.Load().Project)
+	underApp := space.DeliveredCode(w.settings.Load().WhatsApp.AppSecret.Current(), &stored)
+	underBot := space.DeliveredCode(w.settings.Load().Telegram.BotToken.Current(), &stored)
+	w.digits = append(w.digits, underApp.Reveal(), underBot.Reveal())
+	expectRefusal(w.g, w.do(confirmAs(keyCodes, id, underApp.Reveal())), 422, verification.CodeWrongCode, "code")
+	a = w.do(confirmAs(keyCodes, id, underBot.Reveal()))
+	w.g.Expect(a.fields).To(And(HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("via", "CODE")), "%s", a.body)
 }
 
 // A retry gets the answer of its first try, whatever became of the project, and sends nothing. Another deliver is another call.

@@ -73,12 +73,12 @@ func (x *exchange) startDelivery() (verification.Initiated, error) {
 		pattern = letterCode
 	}
 	switch {
-	case initiation.Method != verification.WhatsApp:
-		return verification.Initiated{}, errDeliveryMethod
 	case !body.Code.given:
 		return verification.Initiated{}, errMissingDeliveryCode
 	case !pattern.MatchString(body.Code.value):
 		return verification.Initiated{}, errDeliveryCode
+	case initiation.Method == verification.Telegram && !gatewayCode.MatchString(body.Code.value):
+		return verification.Initiated{}, errGatewayCode
 	}
 	initiation.Terms, initiation.OtherMethods = verification.Terms{Deliver: verification.DeliverGiven}, nil
 	initiation.Given = redact.New(body.Code.value)
@@ -90,6 +90,8 @@ func (x *exchange) startDelivery() (verification.Initiated, error) {
 var (
 	digitCode  = regexp.MustCompile(`^[0-9]{4,10}$`)
 	letterCode = regexp.MustCompile(`^[A-Z0-9]{4,10}$`)
+	// gatewayCode is what Telegram's Gateway takes.
+	gatewayCode = regexp.MustCompile(`^[0-9]{4,8}$`)
 )
 
 // readDelivery returns what is to be delivered, for the caller's API key or what its server signed.

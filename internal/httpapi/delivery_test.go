@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -85,6 +86,37 @@ func TestDeliver(t *testing.T) {
 	w.g.Expect(w.sender.ListGiven()).To(Equal([]string{"482915", "4829"}))
 }
 
+// Telegram takes 4 to 8 digits, whatever the API key may send, and is another delivery than WhatsApp with the same code.
+func TestDeliver_byTelegram(t *testing.T) {
+	w := newCodesWorld(t)
+	w.changeSettings(func(s *settings.Settings) {
+		account := *s.Telegram
+		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		s.Telegram = &account
+		s.Keys = keysOf(settings.Key{
+			Name: "codes", Hash: sha256.Sum256([]byte(keyCodes)), Scopes: settings.ScopeDeliver, CodeLetters: true,
+		})
+	})
+	const telegram = `,"method":"TELEGRAM"`
+	for _, code := range []string{"123", "123456789", "1234567890", "ABCD", "1234A678"} {
+		a := w.do(deliverFor(keyCodes, w.number, code, telegram).markInvalid())
+		expectRefusal(w.g, a, 400, verification.CodeInvalidCode, "code")
+	}
+	page, err := w.store.Store.List(t.Context(), verification.ListQuery{Limit: 1, ListFilter: verification.ListFilter{Deliveries: true}})
+	w.g.Expect(err).NotTo(HaveOccurred())
+	w.g.Expect(page.Requests).To(BeEmpty(), "nothing is stored")
+	first := w.do(deliverFor(keyCodes, w.number, "482915", ""))
+	w.clock.Step(time.Minute)
+	second := w.do(deliverFor(keyCodes, w.number, "482915", telegram))
+	again := w.do(deliverFor(keyCodes, w.number, "482915", telegram))
+	w.g.Expect([]int{first.status, second.status, again.status}).To(Equal([]int{202, 202, 202}), "%s", second.body)
+	w.g.Expect(second.stringField("deliveryId")).NotTo(Equal(first.stringField("deliveryId")))
+	w.g.Expect(again.fields).To(Equal(second.fields))
+	w.g.Expect(w.sender.ListSent()).To(HaveExactElements(
+		HaveField("Method", verification.WhatsApp), HaveField("Method", verification.Telegram)))
+	w.g.Expect(w.sender.ListGiven()).To(Equal([]string{"482915", "482915"}))
+}
+
 // A refused code is neither stored nor sent.
 func TestDeliver_refusals(t *testing.T) {
 	w := newCodesWorld(t)
@@ -107,7 +139,8 @@ func TestDeliver_refusals(t *testing.T) {
 		"null":              {initRequest(keyCodes, `{"phoneNumber":"`+german+`","code":null}`), 400, codeInvalidType, "code"},
 		"twice":             {initRequest(keyCodes, `{"phoneNumber":"`+german+`","code":"1234","code":"5678"}`), 400, codeInvalidJSON, "code"},
 		"no phone number":   {initRequest(keyCodes, `{"code":"1234"}`), 400, codeMissingField, "phoneNumber"},
-		"Telegram":          {deliverFor(keyCodes, german, "1234", `,"method":"TELEGRAM"`), 400, verification.CodeInvalidMethod, "method"},
+		"Telegram":          {deliverFor(keyCodes, german, "1234", `,"method":"TELEGRAM"`), 400, verification.CodeCodesNotConfigured, "deliver"},
+		"another messenger": {deliverFor(keyCodes, german, "1234", `,"method":"SMS"`), 400, verification.CodeInvalidMethod, "method"},
 		"without the scope": {deliverFor(keyInit, german, "1234", ""), 403, codeInsufficientScope, ""},
 		"another country":   {deliverFor(keyCodes, "+12015550123", "1234", ""), 400, verification.CodeCountryRefused, "phoneNumber"},
 		"a parameter":       {deliverFor(keyCodes, german, "1234", ""), 400, codeInvalidParameter, ""},

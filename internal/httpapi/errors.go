@@ -165,8 +165,8 @@ var (
 		"code is required: the code that is to be sent to the number.")
 	errDeliveryCode = newError(verification.CodeInvalidCode, fieldCode,
 		"code must have 4 to 10 digits. With codeLetters: true for the API key it may have capital letters from A to Z, too.")
-	errDeliveryMethod = newError(verification.CodeInvalidMethod, fieldMethod,
-		"Codes are delivered through WhatsApp. Leave method out, or send WHATSAPP.")
+	errGatewayCode = newError(verification.CodeInvalidCode, fieldCode,
+		"Telegram delivers codes of 4 to 8 digits, and no letters.")
 
 	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
@@ -206,8 +206,6 @@ var (
 		"browser must be one of those that the OpenAPI document lists, such as CHROME/WINDOWS.")
 	errDeliver = newError(verification.CodeInvalidDeliver, fieldDeliver,
 		"deliver must be CODE, in capitals. Leave it out to have nothing sent to the number.")
-	errDeliverMethod = newError(verification.CodeInvalidDeliver, fieldDeliver,
-		`Codes are sent through WhatsApp. Send "method": "WHATSAPP", or leave deliver out.`)
 	errDeliverAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
 		"With deliver the assurance is SESSION, which init cannot lower. Leave assurance out.")
 	errCountryRefused = newError(verification.CodeCountryRefused, fieldPhoneNumber,

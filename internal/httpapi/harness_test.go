@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -138,7 +139,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	c.options.Log, c.options.Registerer = log, h.registry
 	var err error
 	h.hook, err = whatsapp.NewHook(whatsapp.Options{
-		Settings: h.settings.Load, Service: h.service, Client: new(whatsapp.Client), Codes: new(whatsapp.CodeMetrics),
+		Settings: h.settings.Load, Service: h.service, Client: new(whatsapp.Client), Codes: new(messenger.CodeMetrics),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	c.options.ReadUnsigned = h.hook.ReadUnsigned

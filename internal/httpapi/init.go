@@ -139,7 +139,7 @@ func (x *exchange) checkInitiation(body *initBody) (verification.Initiation, err
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if requested.Deliver, err = readDeliver(body, method); err != nil {
+	if requested.Deliver, err = readDeliver(body); err != nil {
 		return verification.Initiation{}, err
 	}
 	terms := requested

@@ -89,7 +89,8 @@ func (o *Options) renderOptions() (render.Options, error) {
 		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), PullSecrets: o.PullSecrets,
 		LogFormat: o.ServerLog.Format, LogLevel: o.ServerLog.Level,
 		NamespacedRoles: len(o.Namespaces) > 0,
-		WhatsAppURL:     o.Platforms.GraphURL, TelegramURL: o.Platforms.BotAPIURL, SimulatorURL: o.Platforms.SimulatorURL,
+		WhatsAppURL:     o.Platforms.GraphURL, TelegramURL: o.Platforms.BotAPIURL, GatewayURL: o.Platforms.GatewayURL,
+		SimulatorURL: o.Platforms.SimulatorURL,
 		WebhookAllow: allow, WebhookDeny: deny,
 	}, nil
 }

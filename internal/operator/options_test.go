@@ -115,7 +115,8 @@ var flagsOfValues = map[string]string{
 	"admin.webhook.allow": "--webhook-allow", "admin.webhook.deny": "--webhook-deny", "admin.allowAnnotations": "--allow-annotation",
 	"admin.allowPriorityClasses": "--allow-priority-class", "admin.allowTolerations": "--allow-toleration",
 	"admin.allowServiceTypes": "--allow-service-type", "admin.grantAccounts": "--grant-account", "admin.grantHosts": "--grant-host",
-	"admin.whatsappURL": "--whatsapp-url", "admin.telegramURL": "--telegram-url", "admin.simulatorURL": "--simulator-url",
+	"admin.whatsappURL": "--whatsapp-url", "admin.telegramURL": "--telegram-url",
+	"admin.telegramGatewayURL": "--telegram-gateway-url", "admin.simulatorURL": "--simulator-url",
 	"watchNamespaces": "--watch-namespace", "operator.maxUnreadyRollouts": "--max-unready-rollouts",
 	"operator.log.format": "--log-format", "operator.log.level": "--log-level", "image.pullPolicy": "--server-image-pull-policy",
 }

@@ -25,27 +25,35 @@ type channels struct {
 	hooks    map[string]http.Handler
 	whatsApp *whatsapp.Hook
 	replies  []manager.Runnable
-	codes    *whatsapp.CodeSender
+	codes    *messenger.CodeSender
 
 	service *verification.Service
 	graph   *whatsapp.Client
 	botAPI  *telegram.Client
 	bot     *telegram.Channel
+	gateway *telegram.Gateway
 }
 
 // newChannels returns the handlers of the messengers' callbacks, the senders of replies, and the clients for registration.
 func (s *server) newChannels(store countedStore) (*channels, error) {
-	codeMetrics, err := whatsapp.NewCodeMetrics(s.current, s.registry)
+	codeMetrics, err := messenger.NewCodeMetrics(s.current, s.registry)
 	if err != nil {
 		return nil, fmt.Errorf("create metrics of codes: %w", err)
-	}
-	service, err := s.newService(store, codeMetrics)
-	if err != nil {
-		return nil, fmt.Errorf("create verification service: %w", err)
 	}
 	callMetrics, err := messenger.NewCallMetrics(s.registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of messenger calls: %w", err)
+	}
+	gateway, err := s.newGateway(callMetrics)
+	if err != nil {
+		return nil, err
+	}
+	service, err := s.newService(store, func(r *verification.Request) {
+		codeMetrics.CountRedeemed(r)
+		gateway.CodeRedeemed(r)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create verification service: %w", err)
 	}
 	graph, err := s.options.Platforms.newGraphClient(callMetrics)
 	if err != nil {
@@ -58,8 +66,9 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create WhatsApp handler: %w", err)
 	}
-	codes := whatsapp.NewCodeSender(whatsapp.CodeSenderOptions{
-		Settings: s.current, Service: service, Client: graph, Clock: s.clock, Metrics: codeMetrics, Log: s.log.WithName("whatsapp"),
+	codes := messenger.NewCodeSender(messenger.CodeSenderOptions{
+		Settings: s.current, Service: service, Clock: s.clock, Metrics: codeMetrics, Log: s.log.WithName("codes"),
+		Platforms: map[verification.Method]messenger.CodePlatform{verification.WhatsApp: graph, verification.Telegram: gateway},
 	})
 	service.Sender = codes
 	botAPI, err := s.options.Platforms.newBotClient(callMetrics)
@@ -78,8 +87,23 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 		whatsApp: whatsApp,
 		replies:  []manager.Runnable{whatsApp, bot},
 		codes:    codes,
-		service:  service, graph: graph, botAPI: botAPI, bot: bot,
+		service:  service, graph: graph, botAPI: botAPI, bot: bot, gateway: gateway,
 	}, nil
+}
+
+// newGateway returns the sender of codes through Telegram.
+func (s *server) newGateway(metrics *messenger.CallMetrics) (*telegram.Gateway, error) {
+	client, err := s.options.Platforms.newGatewayClient(metrics)
+	if err != nil {
+		return nil, fmt.Errorf("--telegram-gateway-url: %w", err)
+	}
+	gateway, err := telegram.NewGateway(telegram.GatewayOptions{
+		Settings: s.current, Client: client, Clock: s.clock, Log: s.log.WithName("telegram"), Registerer: s.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create sender of Telegram's codes: %w", err)
+	}
+	return gateway, nil
 }
 
 // countedStore is a store with the methods that servers need.
@@ -89,9 +113,9 @@ type countedStore interface {
 }
 
 // newService returns the verification service of a store, with metrics.
-func (s *server) newService(store countedStore, codes *whatsapp.CodeMetrics) (*verification.Service, error) {
+func (s *server) newService(store countedStore, redeemed func(*verification.Request)) (*verification.Service, error) {
 	service := verification.NewService(s.project, store)
-	observer, err := newConversions(s.registry, store, codes, s.dependencies.Clock, s.log.WithName("metrics"))
+	observer, err := newConversions(s.registry, store, redeemed, s.dependencies.Clock, s.log.WithName("metrics"))
 	if err != nil {
 		return nil, fmt.Errorf("register conversion metrics: %w", err)
 	}
@@ -102,7 +126,7 @@ func (s *server) newService(store countedStore, codes *whatsapp.CodeMetrics) (*v
 // callbackOptions returns the options of the callback controllers: common for both messengers, each with its own clients and
 // log.
 func (c *channels) callbackOptions(common callback.Options) channelOptions {
-	o := channelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
+	o := channelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot, Gateway: c.gateway}
 	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
 	return o
 }

@@ -32,14 +32,20 @@ import (
 // What becomes of the code of a number. None may show. The page shows the last two digits, which are the same.
 const (
 	codeDelivered    = "+491711000077" // accepted, and reported as sent, delivered and read
-	codeRefused      = "+491712000077" // refused at once with 131026
-	codeRefusedLater = "+491713000077" // accepted, and reported as failed two seconds later
+	codeRefused      = "+491712000077" // refused at once: with 131026, or as a number without Telegram
+	codeRefusedLater = "+491713000077" // accepted, and reported as failed two seconds later; Telegram asks to wait
 	codeSilent       = "+491714000077" // accepted, and nothing after that
 )
 
 // TestCodes_hideWhoHasWhatsApp looks for a minute at all that a page, and an API key without the scope Read, show of four numbers.
-func TestCodes_hideWhoHasWhatsApp(t *testing.T) {
-	w := newSecrecy(t)
+func TestCodes_hideWhoHasWhatsApp(t *testing.T) { testSecrecy(t, verification.WhatsApp) }
+
+// TestCodes_hideWhoHasTelegram is the same for the other messenger.
+func TestCodes_hideWhoHasTelegram(t *testing.T) { testSecrecy(t, verification.Telegram) }
+
+func testSecrecy(t *testing.T, method verification.Method) {
+	t.Helper()
+	w := newSecrecy(t, method)
 	began := w.machine.Now()
 	w.seen = map[string]*sighting{}
 	for _, number := range []string{codeDelivered, codeRefused, codeRefusedLater, codeSilent} {
@@ -50,15 +56,16 @@ func TestCodes_hideWhoHasWhatsApp(t *testing.T) {
 	w.awaitResults(t)
 	for _, second := range []int{0, 1, 2, 3, 5, 10, 15, 16, 20, 30, 60} {
 		w.machine.SetTime(began.Add(time.Duration(second) * time.Second))
-		switch second {
-		case 1:
+		switch {
+		case method == verification.Telegram && second < 20: // it reports nothing later
+		case second == 1:
 			w.Expect(w.control("users/1/open", `{"chat":"whatsapp:4915113000000"}`)).To(Equal(http.StatusOK))
 			w.Eventually(w.countStatuses).WithTimeout(time.Minute).Should(BeEquivalentTo(3), "sent, delivered and read")
-		case 2:
+		case second == 2:
 			w.Eventually(w.countStatuses).WithTimeout(time.Minute).Should(BeEquivalentTo(4), "failed")
-		case 20:
+		case second == 20:
 			w.Expect(w.countWaits()).To(BeEquivalentTo(len(w.seen)), "no result has ended the wait of a client")
-		case 30:
+		case second == 30:
 			w.expectEqual("wait", waits())
 		}
 		w.look(t, second)
@@ -79,6 +86,7 @@ type sighting struct {
 type secrecy struct {
 	*testServer
 
+	method   verification.Method
 	address  string
 	platform *simulator.Simulator
 	logs     *gbytes.Buffer
@@ -89,12 +97,16 @@ type secrecy struct {
 	seen map[string]*sighting // by number
 }
 
-func newSecrecy(t *testing.T) *secrecy {
+func newSecrecy(t *testing.T, method verification.Method) *secrecy {
 	t.Helper()
-	w := &secrecy{testServer: newTestServer(t), logs: gbytes.NewBuffer()}
+	w := &secrecy{testServer: newTestServer(t), method: method, logs: gbytes.NewBuffer()}
 	w.requests = slog.NewJSONHandler(w.logs, nil)
 	w.log = logr.FromSlogHandler(w.requests)
-	w.platform = simulator.New(simulator.Options{Clock: w.machine, Users: []simulator.Person{{Name: "Ada", Phone: codeDelivered}}})
+	people := []simulator.Person{{Name: "Ada", Phone: codeDelivered}}
+	if method == verification.Telegram {
+		people = append(people, simulator.Person{Name: "Bo", Phone: codeSilent})
+	}
+	w.platform = simulator.New(simulator.Options{Clock: w.machine, Users: people})
 	answered := make(chan struct{})
 	w.answer = sync.OnceFunc(func() { close(answered) })
 	graph := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -121,13 +133,20 @@ func newSecrecy(t *testing.T) *secrecy {
 					TemplateName: "shop_code", Languages: []verifyv1.TemplateLanguage{"en", "en_US"}, AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: 600,
 				},
 			},
+			Telegram: &verifyv1.Telegram{
+				BotUsername: "shop_bot", BotTokenSecretRef: ref("bot"), Codes: &verifyv1.GatewayCodes{
+					GatewayTokenSecretRef: ref("gateway"), AllowedCountries: []verifyv1.Country{"DE"}, MaxPerDay: 100,
+				},
+			},
 			RateLimit: verifyv1.RateLimit{
 				PerSubject: &verifyv1.Rate{Requests: 10, Period: "1m"}, PerPrefix: &verifyv1.PrefixRate{Digits: 9, Requests: 100, Period: "1m"},
 			},
 			Request: verifyv1.RequestSettings{TTL: "10m"},
 		},
 	}
-	values := map[string]string{"key": apiKey, "token": "sim_token", "secret": "sim_secret", "signing": "v1," + signingSecret}
+	values := map[string]string{
+		"key": apiKey, "token": "sim_token", "secret": "sim_secret", "signing": "v1," + signingSecret, "bot": "sim_shop_bot", "gateway": "sim_gateway",
+	}
 	current := settings.FromProject(project, settings.InspectSecrets(project, func(ref verifyv1.SecretKeyRef) ([]byte, bool) {
 		return []byte(values[ref.Key]), true
 	}, w.clock.Now()))
@@ -148,9 +167,14 @@ func (w *secrecy) serve(t *testing.T) {
 	w.Expect(w.platform.AddWhatsApp(simulator.WhatsAppAccount{
 		PhoneNumberID: "1234567890", Number: "+4915113000000", AppSecret: "sim_secret", Callback: "http://" + w.address + whatsapp.Path,
 	})).To(Succeed())
-	for number, rule := range map[string]string{
-		codeRefused: `"error":131026`, codeRefusedLater: `"error":131026,"failed":"2s"`, codeSilent: `"error":131000,"failed":"1h"`,
-	} {
+	for number, rule := range map[verification.Method]map[string]string{
+		verification.WhatsApp: {
+			codeRefused: `"error":131026`, codeRefusedLater: `"error":131026,"failed":"2s"`, codeSilent: `"error":131000,"failed":"1h"`,
+		},
+		verification.Telegram: {
+			codeRefusedLater: `"platform":"telegram","gatewayError":"FLOOD_WAIT_5"`, codeSilent: `"platform":"telegram","failed":"1h"`,
+		},
+	}[w.method] {
 		w.Expect(w.control("codes", `{"to":"`+number+`",`+rule+`}`)).To(Equal(http.StatusNoContent))
 	}
 	api, err := w.newAPI(listener, inbound)
@@ -174,7 +198,8 @@ func (w *secrecy) control(path, body string) int {
 // begin begins a request with a code, opens its page, and follows it.
 func (w *secrecy) begin(t *testing.T, number string) *sighting {
 	t.Helper()
-	body := fmt.Sprintf(`{"phoneNumber":%q,"deliver":"CODE","subject":"user of all","returnURL":"https://shop.example/return"}`, number)
+	body := fmt.Sprintf(`{"phoneNumber":%q,"deliver":"CODE","method":%q,"subject":"user of all","returnURL":"https://shop.example/return"}`,
+		number, w.method)
 	var got struct {
 		RequestID    string `json:"requestId"`
 		PageURL      string `json:"pageURL"`
@@ -281,7 +306,7 @@ func (w *secrecy) look(t *testing.T, second int) {
 	t.Helper()
 	for what, path := range map[string]func(*sighting) string{
 		"page":   func(s *sighting) string { return s.page },
-		"text":   func(s *sighting) string { return s.page + "?method=WHATSAPP" },
+		"text":   func(s *sighting) string { return s.page + "?method=" + string(w.method) },
 		"state":  func(s *sighting) string { return s.page + "/state" },
 		"status": func(s *sighting) string { return "/api/verify/status?id=" + s.id },
 	} {

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -32,10 +31,11 @@ type conversions struct {
 	methods map[verification.Method]methodSeries
 	steps   map[verification.SessionStep]prometheus.Counter
 	tests   map[verification.TestOutcome]prometheus.Counter
-	codes   *whatsapp.CodeMetrics
-	store   verification.Counter
-	clock   clock.PassiveClock
-	log     logr.Logger
+	// redeemed is called with each request whose code was entered here.
+	redeemed func(*verification.Request)
+	store    verification.Counter
+	clock    clock.PassiveClock
+	log      logr.Logger
 
 	mu     sync.Mutex
 	stored verification.Stored
@@ -57,7 +57,8 @@ var storedDescription = prometheus.NewDesc("phoneproof_stored_requests",
 
 // newConversions registers the metrics. Counts age by the machine's clock: the store clock can jump.
 func newConversions(
-	registerer prometheus.Registerer, store verification.Counter, codes *whatsapp.CodeMetrics, machine clock.PassiveClock, log logr.Logger,
+	registerer prometheus.Registerer, store verification.Counter, redeemed func(*verification.Request), machine clock.PassiveClock,
+	log logr.Logger,
 ) (*conversions, error) {
 	started := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "phoneproof_verifications_started_total",
@@ -82,8 +83,8 @@ func newConversions(
 	}, []string{"outcome"})
 	m := &conversions{
 		methods: map[verification.Method]methodSeries{}, steps: map[verification.SessionStep]prometheus.Counter{},
-		tests: map[verification.TestOutcome]prometheus.Counter{},
-		codes: codes, store: store, clock: machine, log: log,
+		tests:    map[verification.TestOutcome]prometheus.Counter{},
+		redeemed: redeemed, store: store, clock: machine, log: log,
 	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
 		m.methods[name] = methodSeries{started.WithLabelValues(string(name)), duration.WithLabelValues(string(name))}
@@ -131,7 +132,7 @@ func (m *conversions) TestStarted(outcome verification.TestOutcome) {
 }
 
 // CodeRedeemed implements verification.Observer.
-func (m *conversions) CodeRedeemed(r *verification.Request) { m.codes.CountRedeemed(r) }
+func (m *conversions) CodeRedeemed(r *verification.Request) { m.redeemed(r) }
 
 // Describe implements prometheus.Collector.
 func (m *conversions) Describe(out chan<- *prometheus.Desc) { out <- storedDescription }

@@ -34,7 +34,9 @@ func (c *counter) Activity(context.Context, verification.Method, time.Time) (ver
 	return verification.Activity{}, c.err
 }
 
-func (c *counter) CodesStarted(context.Context, time.Time) (map[string]int, error) { return nil, c.err }
+func (c *counter) CodesStarted(context.Context, verification.Method, time.Time) (map[string]int, error) {
+	return nil, c.err
+}
 
 // TestConversions_storedRequests asks the store once in a while, however often metrics are scraped, and tells nothing old.
 func TestConversions_storedRequests(t *testing.T) {

@@ -26,7 +26,7 @@ const signingSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 // TestDelivery_once has Supabase deliver a code, repeat that three times under other ids, and a stranger replay the first call: the platform
 // takes one message, with that code. The server keeps and tells it nowhere, nor a hash of it that needs no secret.
 func TestDelivery_once(t *testing.T) {
-	w := newSecrecy(t)
+	w := newSecrecy(t, verification.WhatsApp)
 	w.answer()
 	const code = "5611660427" // which no time or size has by chance
 	body := fmt.Sprintf(`{"user":{"id":"user-1"},"sms":{"otp":%q,"phone":%q}}`, code, codeDelivered[1:])

@@ -77,7 +77,8 @@ type channelOptions struct {
 	Telegram callback.Options
 	BotAPI   *telegram.Client
 	// Bot takes the polled updates.
-	Bot *telegram.Channel
+	Bot     *telegram.Channel
+	Gateway *telegram.Gateway
 }
 
 // newChannelLoops returns new loops for the callbacks: for the term of a lease, with either store, or for a process that needs no lease.
@@ -85,6 +86,7 @@ func newChannelLoops(o channelOptions) []namedLoop {
 	return []namedLoop{
 		{"whatsapp", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
 		{"codes", func(ctx context.Context) error { return callback.NewCodes(o.WhatsApp, o.Graph).Run(ctx) }},
+		{"gateway", func(ctx context.Context) error { return callback.NewGateway(o.Telegram, o.Gateway).Run(ctx) }},
 		{"telegram", func(ctx context.Context) error { return callback.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
 	}
 }

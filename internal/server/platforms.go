@@ -16,6 +16,8 @@ type PlatformOptions struct {
 	// GraphURL and BotAPIURL are the APIs of WhatsApp and Telegram; empty for the public ones.
 	GraphURL  string
 	BotAPIURL string
+	// GatewayURL is Telegram's Gateway, which sends codes; empty for the public one.
+	GatewayURL string
 	// SimulatorURL is where simulated credentials are sent; empty for nowhere.
 	SimulatorURL string
 }
@@ -24,6 +26,7 @@ type PlatformOptions struct {
 func (o *PlatformOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.GraphURL, "whatsapp-url", "", "Meta's Graph API, if not the public one")
 	flags.StringVar(&o.BotAPIURL, "telegram-url", "", "the Bot API, if not the public one")
+	flags.StringVar(&o.GatewayURL, "telegram-gateway-url", "", "Telegram's Gateway, which sends codes, if not the public one")
 	flags.StringVar(&o.SimulatorURL, "simulator-url", "",
 		"where credentials that begin with sim_ go, and no others, in place of Meta and Telegram; without it they go nowhere")
 }
@@ -36,6 +39,9 @@ func (o *PlatformOptions) Validate() error {
 	if _, err := o.newBotClient(nil); err != nil {
 		return fmt.Errorf("--telegram-url or --simulator-url: %w", err)
 	}
+	if _, err := o.newGatewayClient(nil); err != nil {
+		return fmt.Errorf("--telegram-gateway-url or --simulator-url: %w", err)
+	}
 	return nil
 }
 
@@ -45,4 +51,12 @@ func (o *PlatformOptions) newGraphClient(metrics *messenger.CallMetrics) (*whats
 
 func (o *PlatformOptions) newBotClient(metrics *messenger.CallMetrics) (*telegram.Client, error) {
 	return telegram.NewClient(telegram.ClientOptions{BaseURL: o.BotAPIURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
+}
+
+func (o *PlatformOptions) newGatewayClient(metrics *messenger.CallMetrics) (*telegram.GatewayClient, error) {
+	client, err := telegram.NewGatewayClient(telegram.ClientOptions{BaseURL: o.GatewayURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
+	if err != nil {
+		return nil, fmt.Errorf("create sender of codes: %w", err)
+	}
+	return client, nil
 }

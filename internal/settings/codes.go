@@ -27,10 +27,7 @@ func buildCodes(spec *verifyv1.Codes) *Codes {
 	if spec == nil {
 		return nil
 	}
-	c := &Codes{TemplateName: spec.TemplateName, Countries: map[phone.Region]bool{}}
-	for _, country := range spec.AllowedCountries {
-		c.Countries[phone.Region(country)] = true
-	}
+	c := &Codes{TemplateName: spec.TemplateName, Countries: convertCountries(spec.AllowedCountries)}
 	tags := make([]language.Tag, 0, len(spec.Languages))
 	for _, name := range spec.Languages {
 		c.Languages = append(c.Languages, string(name))
@@ -38,6 +35,49 @@ func buildCodes(spec *verifyv1.Codes) *Codes {
 	}
 	c.matcher = language.NewMatcher(tags)
 	return c
+}
+
+// GatewayCodes are the codes that a project sends through Telegram's Gateway.
+type GatewayCodes struct {
+	// Token is that of the Gateway's account.
+	Token Secret
+	// SenderUsername is the channel that users see as the sender; empty for Telegram's own.
+	SenderUsername string
+	// Countries are those that codes are sent to.
+	Countries map[phone.Region]bool
+	// Simulated reports whether the account exists at the simulator. Its token is sent nowhere else.
+	Simulated bool
+}
+
+func buildGatewayCodes(spec *verifyv1.GatewayCodes, secrets Secrets) *GatewayCodes {
+	if spec == nil {
+		return nil
+	}
+	token := secrets.secretAt(fieldGatewayToken)
+	return &GatewayCodes{
+		Token: token, SenderUsername: spec.SenderUsername, Countries: convertCountries(spec.AllowedCountries),
+		Simulated: Simulated(token.Current()),
+	}
+}
+
+func convertCountries(spec []verifyv1.Country) map[phone.Region]bool {
+	countries := make(map[phone.Region]bool, len(spec))
+	for _, country := range spec {
+		countries[phone.Region(country)] = true
+	}
+	return countries
+}
+
+// CodeCountries returns the countries that codes are sent to through a messenger; false if none are sent.
+func (s *Settings) CodeCountries(m verification.Method) (map[phone.Region]bool, bool) {
+	switch {
+	case m == verification.WhatsApp && s.WhatsApp != nil && s.WhatsApp.Codes != nil:
+		return s.WhatsApp.Codes.Countries, true
+	case m == verification.Telegram && s.Telegram != nil && s.Telegram.Codes != nil:
+		return s.Telegram.Codes.Countries, true
+	default:
+		return nil, false
+	}
 }
 
 // LanguageFor returns the language of the template, as Meta names it, that suits a BCP 47 tag best.
@@ -53,15 +93,15 @@ func (s *Settings) CodeSecrets(r *verification.Request, now time.Time) verificat
 	}
 	secrets := verification.CodeSecrets{Session: s.AccountSecret(r.UsedMethod()).Accepted(now)}
 	if r.DeliversCode() {
-		secrets.Delivered = s.AccountSecret(verification.WhatsApp).Accepted(now)
+		secrets.Delivered = s.AccountSecret(r.Method).Accepted(now)
 	}
 	return secrets
 }
 
-// DeliveredCode returns the digits that are sent to the number of a request; false if the WhatsApp account has no secret. All replicas
-// make the same.
+// DeliveredCode returns the digits that are sent to the number of a request; false if the account at its messenger has no secret. All
+// replicas make the same.
 func (s *Settings) DeliveredCode(r *verification.Request, now time.Time) (redact.Value[string], bool) {
-	secret := s.AccountSecret(verification.WhatsApp).Shared(now)
+	secret := s.AccountSecret(r.Method).Shared(now)
 	if len(secret) == 0 && !r.Test {
 		return redact.Value[string]{}, false
 	}

@@ -42,7 +42,8 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		LimitsContradiction: spec.LimitsContradiction(),
 		LimitsCommand:       project.LimitsCommand(),
 	}
-	s.Simulated = s.WhatsApp != nil && s.WhatsApp.Simulated || s.Telegram != nil && s.Telegram.Simulated
+	s.Simulated = s.WhatsApp != nil && s.WhatsApp.Simulated ||
+		s.Telegram != nil && (s.Telegram.Simulated || s.Telegram.Codes != nil && s.Telegram.Codes.Simulated)
 	return s
 }
 
@@ -127,7 +128,7 @@ func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Wha
 		HiddenNumbers:     convertHiddenNumbers(w.EffectiveHiddenNumbers()),
 		AcceptAnyText:     ptr.Deref(w.AcceptAnyText, false),
 		SilentAfter:       spec.EffectiveSilentAfter(),
-		Codes:             buildCodes(spec.EffectiveCodes()),
+		Codes:             buildCodes(w.Codes),
 		Simulated:         Simulated(token.Current()) || Simulated(secret.Current()),
 	}
 }
@@ -154,6 +155,7 @@ func buildTelegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Tel
 		BotToken:    token,
 		Polling:     spec.EffectiveTelegramUpdates() == verifyv1.TelegramUpdatesPolling,
 		TakeOver:    ptr.Deref(t.TakeOver, false),
+		Codes:       buildGatewayCodes(t.Codes, secrets),
 		Simulated:   Simulated(token.Current()),
 	}
 }
@@ -238,15 +240,14 @@ func buildDatabase(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Dat
 	}
 }
 
-// convertCodeLimits returns the limits of codes of each API key; zero if the project sends none.
-func convertCodeLimits(spec *verifyv1.VerificationProjectSpec) verification.CodeLimits {
-	codes := spec.EffectiveCodes()
-	if codes == nil {
+// convertCodeLimits returns the limits of the codes of a messenger, of which the project sends so many in a day; zero for none.
+func convertCodeLimits(spec *verifyv1.VerificationProjectSpec, perDay int32) verification.CodeLimits {
+	if perDay == 0 {
 		return verification.CodeLimits{}
 	}
-	day, hour := spec.EffectiveCodeShare()
+	day, hour := spec.EffectiveCodeShare(perDay)
 	return verification.CodeLimits{
-		Project: verification.Rate{Requests: int(codes.MaxPerDay), Period: 24 * time.Hour},
+		Project: verification.Rate{Requests: int(perDay), Period: 24 * time.Hour},
 		PerDay:  verification.Rate{Requests: int(day), Period: 24 * time.Hour},
 		PerHour: verification.Rate{Requests: int(hour), Period: time.Hour},
 	}
@@ -258,7 +259,8 @@ func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Set for every spec.storage: the store decides whether it has a limit, and memory needs one.
 		MaxStored:       spec.EffectiveMaxStored(),
-		Codes:           convertCodeLimits(spec),
+		Codes:           convertCodeLimits(spec, spec.WhatsApp.CodesPerDay()),
+		GatewayCodes:    convertCodeLimits(spec, spec.Telegram.CodesPerDay()),
 		DeclineCooldown: spec.EffectiveDeclineCooldown(),
 		KeepLapsed:      spec.Webhook != nil && slices.Contains(spec.Webhook.EffectiveEvents(), verifyv1.EventExpired),
 	}

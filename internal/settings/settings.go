@@ -100,6 +100,8 @@ type Telegram struct {
 	// Polling reports whether updates are fetched; otherwise Telegram sends them to our webhook.
 	Polling  bool
 	TakeOver bool
+	// Codes are the codes that the project may send; nil for none.
+	Codes *GatewayCodes
 	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }

@@ -31,6 +31,7 @@ const (
 	kindWhatsApp // an access token
 	kindAppSecret
 	kindTelegram
+	kindGateway // an access token
 	kindDatabase
 	kindAuthority
 )
@@ -42,7 +43,8 @@ const (
 	fieldWebhookTest     = "spec.webhook.testSecretRef"
 	fieldAccessToken     = "spec.whatsapp.accessTokenSecretRef"
 	fieldAppSecret       = "spec.whatsapp.appSecretRef"
-	fieldBotToken        = "spec.telegram.botTokenSecretRef" //nolint:gosec // a path
+	fieldBotToken        = "spec.telegram.botTokenSecretRef"           //nolint:gosec // a path
+	fieldGatewayToken    = "spec.telegram.codes.gatewayTokenSecretRef" //nolint:gosec // a path
 	fieldDatabaseURI     = "spec.storage.postgresql.uriSecretRef"
 	fieldDatabaseCA      = "spec.storage.postgresql.caSecretRef"
 )
@@ -77,6 +79,9 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 	}
 	if t := spec.Telegram; t != nil {
 		all = append(all, use{fieldBotToken, t.BotTokenSecretRef, kindTelegram})
+		if t.Codes != nil {
+			all = append(all, use{fieldGatewayToken, t.Codes.GatewayTokenSecretRef, kindGateway})
+		}
 	}
 	if p := spec.Storage.PostgreSQL; p != nil && spec.Storage.Type == verifyv1.StoragePostgreSQL {
 		all = append(all, use{fieldDatabaseURI, p.URISecretRef.Ref(), kindDatabase})
@@ -88,7 +93,9 @@ func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 }
 
 // isMessenger reports whether a secret of that kind belongs to a messenger's account, so that it may be simulated.
-func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindAppSecret || k == kindTelegram }
+func (k kind) isMessenger() bool {
+	return k == kindWhatsApp || k == kindAppSecret || k == kindTelegram || k == kindGateway
+}
 
 // signsLive reports whether the events of live keys are signed with a secret of that kind.
 func (k kind) signsLive() bool { return k == kindWebhook || k == kindPreviousWebhook }

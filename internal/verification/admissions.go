@@ -17,13 +17,16 @@ type Counted struct {
 	Subject string
 	// Test is set for the request of a test key, which counts by its key alone, apart from all others.
 	Test bool
-	// Deliver is what is sent to the number.
+	// Deliver is what is sent to the number, through Method.
 	Deliver DeliverKind
+	Method  Method
 }
 
 // Counted returns the creation as the limits count it.
 func (n New) Counted() Counted {
-	return Counted{ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject, Test: n.Test, Deliver: n.Terms.Deliver}
+	return Counted{
+		ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject, Test: n.Test, Deliver: n.Terms.Deliver, Method: n.Method,
+	}
 }
 
 // Admissions remember the creations that limits count, for stores that count in memory. They are not safe for concurrent use.
@@ -38,8 +41,9 @@ type Admissions struct {
 	prefixes windows[PrefixGroup]
 	digits   int
 	subjects windows[string]
-	// codes and codeNumbers count requests that deliver a code alone, by key, by project and by number, and keep them for CodeKept.
-	codes       windows[string]
+	// codes and codeNumbers count requests that deliver a code alone, by messenger and key or project, and by number, and keep them for
+	// CodeKept.
+	codes       windows[codeGroup]
 	codeNumbers windows[phone.Number]
 	declined    declines
 	// keptFor returns how long admissions are kept for a rate of that period.
@@ -61,7 +65,7 @@ func newAdmissions(kept time.Duration, keptFor func(time.Duration) time.Duration
 	return &Admissions{
 		keys: newWindows[string](kept), tests: newWindows[string](kept), numbers: newWindows[phone.Number](kept),
 		prefixes: newWindows[PrefixGroup](kept), subjects: newWindows[string](kept), keptFor: keptFor,
-		codes: newWindows[string](CodeKept), codeNumbers: newWindows[phone.Number](CodeKept),
+		codes: newWindows[codeGroup](CodeKept), codeNumbers: newWindows[phone.Number](CodeKept),
 	}
 }
 
@@ -80,7 +84,7 @@ func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
 	}
 	waits.AddCooldown(c, a.declined.retryAfter(c.Phone, limits.CooldownOf(c), now))
 	if c.countsAsCode() {
-		a.addCodeWaits(&waits, c, limits.Codes, now)
+		a.addCodeWaits(&waits, c, limits.CodesOf(c.Method), now)
 	}
 	return waits.Refusal()
 }
@@ -110,8 +114,9 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 	a.prefixes.add(a.groupOf(c), c.ID, admitted, now)
 	a.subjects.add(c.Subject, c.ID, admitted, now)
 	if c.countsAsCode() {
-		a.codes.add(c.KeyName, c.ID, admitted, now)
-		a.codes.add(codesOfProject, c.ID, admitted, now)
+		for _, group := range c.codeGroups() {
+			a.codes.add(group, c.ID, admitted, now)
+		}
 		a.codeNumbers.add(line, c.ID, admitted, now)
 	}
 }
@@ -134,8 +139,9 @@ func (a *Admissions) Remove(c Counted, admitted time.Time) {
 	a.numbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 	a.prefixes.remove(a.groupOf(c), c.ID, admitted)
 	a.subjects.remove(c.Subject, c.ID, admitted)
-	a.codes.remove(c.KeyName, c.ID, admitted)
-	a.codes.remove(codesOfProject, c.ID, admitted)
+	for _, group := range c.codeGroups() {
+		a.codes.remove(group, c.ID, admitted)
+	}
 	a.codeNumbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 }
 

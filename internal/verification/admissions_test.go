@@ -155,6 +155,8 @@ func TestAdmissions_uncountAndForgetCodes(t *testing.T) {
 		g.Expect(a.Refuse(other, once, noon)).To(MatchError(CodesLimited(LimitCodes, time.Hour)))
 		undo()
 	}
+	other.Method = Telegram
+	g.Expect(a.Refuse(other, Limits{Codes: once.Codes, GatewayCodes: once.Codes}, noon)).To(Succeed(), "each messenger counts alone")
 	c.Deliver = DeliverNothing
 	g.Expect(a.Refuse(c, once, noon)).To(Succeed(), "links go on")
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// CodeLimits limit how many requests that deliver a code are started. Their zero value is that of a project without codes.
+// CodeLimits limit how many requests that deliver a code are started through one messenger. Their zero value is that of a project without
+// codes there.
 type CodeLimits struct {
 	// Project is what the project may send in a day, whatever its keys are called and were called before.
 	Project Rate
@@ -19,6 +20,25 @@ func (l CodeLimits) Limited() bool { return l.PerDay.Limited() || l.PerHour.Limi
 
 // codesOfProject is what Admissions count the codes of all keys by. No key has that name.
 const codesOfProject = "*"
+
+// codeGroup is what codes are counted by: each messenger has its own limits.
+type codeGroup struct {
+	method  Method
+	keyName string
+}
+
+// codeGroups returns the groups of a code: that of its key and that of all keys.
+func (c Counted) codeGroups() [2]codeGroup {
+	return [...]codeGroup{{c.Method, c.KeyName}, {c.Method, codesOfProject}}
+}
+
+// CodesOf returns the limits of codes through a messenger.
+func (l Limits) CodesOf(m Method) CodeLimits {
+	if m == Telegram {
+		return l.GatewayCodes
+	}
+	return l.Codes
+}
 
 // codeNumberRates limit the codes to one number, by its canonical form. No project changes them.
 var codeNumberRates = [...]Rate{{1, time.Minute}, {3, time.Hour}, {5, 24 * time.Hour}}
@@ -52,10 +72,11 @@ func (c Counted) countsAsCode() bool { return c.Deliver != DeliverNothing && !c.
 
 // addCodeWaits adds the waits of a creation that counts as a code.
 func (a *Admissions) addCodeWaits(w *Waits, c Counted, limits CodeLimits, now time.Time) {
+	groups := c.codeGroups()
 	for _, rate := range [...]Rate{limits.PerDay, limits.PerHour} {
-		w.Codes = max(w.Codes, a.codes.retryAfter(c.KeyName, rate, now))
+		w.Codes = max(w.Codes, a.codes.retryAfter(groups[0], rate, now))
 	}
-	w.Codes = max(w.Codes, a.codes.retryAfter(codesOfProject, limits.Project, now))
+	w.Codes = max(w.Codes, a.codes.retryAfter(groups[1], limits.Project, now))
 	for _, rate := range codeNumberRates {
 		w.CodeNumber = max(w.CodeNumber, a.codeNumbers.retryAfter(phone.Canonical(c.Phone), rate, now))
 	}

@@ -12,7 +12,7 @@ import (
 type CodeSecrets struct {
 	// Session are those of the messenger that proved the request, for its session codes.
 	Session [][]byte
-	// Delivered are those of the WhatsApp account, for the code that was sent to the number.
+	// Delivered are those of the account at Request.Method, for the code that was sent to the number.
 	Delivered [][]byte
 }
 

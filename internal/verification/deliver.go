@@ -15,9 +15,9 @@ type DeliverKind string
 const (
 	// DeliverNothing sends nothing: the user sends a message. It is the zero value.
 	DeliverNothing DeliverKind = ""
-	// DeliverCode sends eight digits through WhatsApp.
+	// DeliverCode sends eight digits through the request's Method: a template of WhatsApp, or Telegram's Gateway.
 	DeliverCode DeliverKind = "CODE"
-	// DeliverGiven sends a code of the client's own through WhatsApp. Such a request is a delivery: nothing verifies it.
+	// DeliverGiven sends a code of the client's own through the request's Method. Such a request is a delivery: nothing verifies it.
 	DeliverGiven DeliverKind = "GIVEN"
 )
 
@@ -88,7 +88,7 @@ type CodeSlot interface {
 // ErrNoCodes refuses a code in a project that sends none.
 var ErrNoCodes = &Error{
 	Code:    CodeCodesNotConfigured,
-	Message: "This project sends no codes: it needs spec.whatsapp.codes.",
+	Message: "This project sends no codes through this messenger: it needs spec.whatsapp.codes, or spec.telegram.codes.",
 	Err:     errors.New("no sender of codes"),
 }
 

@@ -77,7 +77,8 @@ const (
 
 	// CodeInvalidDeliver (fix): `CODE`, or leave it out.
 	CodeInvalidDeliver ErrorCode = "invalid_deliver"
-	// CodeCodesNotConfigured (fix): the project has no `spec.whatsapp.codes`. Init works without `deliver`.
+	// CodeCodesNotConfigured (fix): the project has no `codes` in `spec.whatsapp`, or `spec.telegram` for `TELEGRAM`. Init works without
+	// `deliver`.
 	CodeCodesNotConfigured ErrorCode = "codes_not_configured"
 	// CodeCountryRefused (tell): init again without `deliver`, and lead to its link. *We cannot send a code to this number right now.
 	// Please send us a message instead.*

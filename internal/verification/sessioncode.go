@@ -30,6 +30,7 @@ const (
 	purposeDigits     = "phoneproof/session/digits\x00"
 	purposeReturnCode = "phoneproof/session/return\x00"
 	purposeDelivered  = "phoneproof/session/delivered\x00"
+	purposeGateway    = "phoneproof/session/delivered/telegram\x00"
 )
 
 var returnCodeEncoding = base64.RawURLEncoding.Strict()
@@ -65,13 +66,17 @@ func (space CodeSpace) SessionCodes(secret []byte, r *Request) SessionCodes {
 }
 
 // DeliveredCode returns the eight digits that are sent to the number of a request with DeliverCode, under the secret of the project's
-// WhatsApp account.
+// account at its Method.
 func (space CodeSpace) DeliveredCode(secret []byte, r *Request) redact.Value[string] {
 	if r.Test {
 		return redact.New(TestDelivered)
 	}
+	purpose := purposeDelivered
+	if r.Method == Telegram {
+		purpose = purposeGateway
+	}
 	codes := uint64(math.Pow10(space.deliveredDigits))
-	number := binary.BigEndian.Uint64(space.deriveBytes(secret, r, purposeDelivered)) % codes
+	number := binary.BigEndian.Uint64(space.deriveBytes(secret, r, purpose)) % codes
 	return redact.New(fmt.Sprintf("%0*d", space.deliveredDigits, number))
 }
 

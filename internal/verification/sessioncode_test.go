@@ -66,6 +66,11 @@ func TestDelivered_hasAPurposeOfItsOwn(t *testing.T) {
 	w.Expect(fmt.Sprintf("%v %+v %#v", usual, usual, usual)).NotTo(ContainSubstring(usual.Reveal()))
 	six := space.SessionCodes(waSecret, &r).Digits.Reveal()
 	w.Expect(usual.Reveal()).NotTo(Or(HavePrefix(six), HaveSuffix(six)), "who has one cannot make the other")
+	byTelegram := r
+	byTelegram.Method = verification.Telegram
+	telegrams := space.DeliveredCode(waSecret, &byTelegram).Reveal()
+	w.Expect(telegrams).To(MatchRegexp(`^[0-9]{8}$`))
+	w.Expect(telegrams).NotTo(Or(Equal(usual.Reveal()), HavePrefix(six), HaveSuffix(six)), "the same secret makes three codes")
 	again, other := r, r
 	again.CreatedAt, other.ID = r.CreatedAt.Add(time.Microsecond), "vr"+strings.Repeat("b", 24)
 	for name, digits := range map[string]string{

@@ -84,9 +84,9 @@ type Counter interface {
 	// Activity returns what became of the stored requests of a method since a time of the store clock, as far as this replica knows.
 	Activity(ctx context.Context, m Method, since time.Time) (Activity, error)
 
-	// CodesStarted returns how many requests that deliver a code each API key of mode Live started since a time of the store clock, as far
-	// as this replica knows. A store may stop at MostCodesCounted in all.
-	CodesStarted(ctx context.Context, since time.Time) (map[string]int, error)
+	// CodesStarted returns how many requests that deliver a code for a method each API key of mode Live started since a time of the store
+	// clock, as far as this replica knows. A store may stop at MostCodesCounted in all.
+	CodesStarted(ctx context.Context, m Method, since time.Time) (map[string]int, error)
 }
 
 // MostCounted is where a store may stop counting the requests of one state.
@@ -181,9 +181,9 @@ type Limits struct {
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate
-	// Codes limits requests that deliver a code, in all and by New.KeyName, beside the rates above and CodeNumberRates; zero if the
-	// project sends no codes.
-	Codes CodeLimits
+	// Codes and GatewayCodes limit requests that deliver a code through WhatsApp and through Telegram, in all and by New.KeyName, beside
+	// the rates above and CodeNumberRates; zero if the project sends no codes there.
+	Codes, GatewayCodes CodeLimits
 	// DeclineCooldown is how long no request starts for a number, in its canonical form, whose owner answered "Not me" (see
 	// Request.DeclinedAt); zero for no such time.
 	DeclineCooldown time.Duration

@@ -102,6 +102,7 @@ var alertCases = map[string][]alertCase{
 		{"not for a template that can be sent", false, []string{condition("CodesReady", "True", "TemplateReady")}},
 		{"not for one that cannot be read", false, []string{condition("CodesReady", "Unknown", "TemplateUnchecked")}},
 		{"when it is paused", true, []string{condition("CodesReady", "False", "TemplateNotApproved")}},
+		{"when the Gateway's balance is empty", true, []string{condition("GatewayReady", "False", "BalanceEmpty")}},
 	},
 	"PhoneProofCodesLimited": {
 		{"not for a project whose template is ready", false, []string{condition("CodesReady", "True", "TemplateReady")}},

@@ -15,10 +15,10 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-sent-again-by-the-client", Promise: "docs/reliability.md#see-it: C2",
-		Symbol: "whatsapp.(*Client).SendCode", Old: "if err != nil || len(answer.Contacts) != 1 {",
+		Symbol: "whatsapp.(*Client).sendTemplate", Old: "if err != nil || len(answer.Contacts) != 1 {",
 		New: "if err != nil {\n\t\terr = c.callGraph(ctx, account, call{operation: sendCode, method: http.MethodPost, path: \"/messages\", body: m}, &answer)\n\t}\n" +
 			"\tif err != nil || len(answer.Contacts) != 1 {",
-		Suite: "whatsapp", Test: "TestSendCode_isNeverRetried",
+		Suite: "whatsapp", Test: "TestSendTemplate_isNeverRetried",
 	},
 	{
 		Name: "code-tries-of-the-page-apart", Promise: "docs/security.md#what-holds-at-which-level: three tries in all, on the page and in confirm",
@@ -85,8 +85,8 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-unknown-as-sent", Promise: "docs/reliability.md#see-it: C3",
-		Symbol: "whatsapp.judgeCode", Old: "return verification.CodeResult{Reason: reasonNoAnswer}",
-		New:   "return verification.CodeResult{State: verification.CodeSent, Reason: reasonNoAnswer}",
+		Symbol: "whatsapp.judgeCode", Old: "return verification.CodeResult{Reason: messenger.CodeNoAnswer}",
+		New:   "return verification.CodeResult{State: verification.CodeSent, Reason: messenger.CodeNoAnswer}",
 		Suite: "whatsapp", Test: "TestJudgeCode",
 	},
 	{
@@ -112,6 +112,33 @@ var codeMutants = []Mutant{
 		Suite: "api", Test: "TestEffectiveCodeShare",
 	},
 	{
+		Name: "code-of-telegram-is-whatsapps", Promise: "docs/security.md#what-holds-at-which-level: each kind is derived for a purpose of its own",
+		Symbol: "verification.CodeSpace.DeliveredCode", Old: "purpose = purposeGateway", New: "purpose = purposeDelivered",
+		Suite: "domain more", Test: "TestDelivered_hasAPurposeOfItsOwn",
+	},
+	{
+		Name: "code-of-telegram-is-the-chats", Promise: "docs/security.md#what-holds-at-which-level: each kind is derived for a purpose of its own",
+		Symbol: "verification.CodeSpace.DeliveredCode", Old: "binary.BigEndian.Uint64(space.deriveBytes(secret, r, purpose)) % codes",
+		New:   "binary.BigEndian.Uint64(space.deriveBytes(secret, r, map[Method]string{WhatsApp: purpose, Telegram: purposeDigits}[r.Method])) % codes",
+		Suite: "domain more", Test: "TestDelivered_hasAPurposeOfItsOwn",
+	},
+	{
+		Name: "code-shows-who-has-telegram", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp or Telegram",
+		Symbol: "telegram.gatewayReasons", Old: `"BALANCE_NOT_ENOUGH": reasonBalance,`,
+		New:   `"BALANCE_NOT_ENOUGH": reasonBalance, "PHONE_NUMBER_NOT_FOUND": reasonAbsent,`,
+		Suite: "telegram", Test: "TestGateway_results",
+	},
+	{
+		Name: "code-through-telegram-checked-twice", Promise: "docs/channels.md#codes-through-telegram: one question about it",
+		Symbol: "telegram.(*Gateway).checkCode", Old: "delete(g.open, requestID)", New: "",
+		Suite: "telegram", Test: "TestGateway_checksAfterRedemption",
+	},
+	{
+		Name: "code-limits-of-both-messengers-in-one", Promise: "docs/channels.md#codes-through-telegram: each messenger's own",
+		Symbol: "verification.Counted.codeGroups", Old: "{c.Method, c.KeyName}", New: "{WhatsApp, c.KeyName}",
+		Suite: "memory", Test: "count the codes of each messenger apart",
+	},
+	{
 		Name: "chaos-code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
 		Symbol: "verification.(*Service).createAndSend", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
 		Suite: "chaos codes", Test: `^ *C2 `,
@@ -125,7 +152,7 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "chaos-code-sent-again-by-the-client", Promise: "docs/reliability.md#see-it: C2",
-		Symbol: "whatsapp.(*Client).SendCode", Old: "if err != nil || len(answer.Contacts) != 1 {",
+		Symbol: "whatsapp.(*Client).sendTemplate", Old: "if err != nil || len(answer.Contacts) != 1 {",
 		New: "if err != nil {\n\t\terr = c.callGraph(ctx, account, call{operation: sendCode, method: http.MethodPost, path: \"/messages\", body: m}, &answer)\n\t}\n" +
 			"\tif err != nil || len(answer.Contacts) != 1 {",
 		Suite: "chaos codes", Test: `^ *C2 `,

@@ -93,6 +93,7 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- include "phoneproof.flags" (dict "flag" "watch-namespace" "values" .Values.watchNamespaces) }}
 {{- include "phoneproof.flags" (dict "flag" "whatsapp-url" "values" (compact (list .Values.admin.whatsappURL))) }}
 {{- include "phoneproof.flags" (dict "flag" "telegram-url" "values" (compact (list .Values.admin.telegramURL))) }}
+{{- include "phoneproof.flags" (dict "flag" "telegram-gateway-url" "values" (compact (list .Values.admin.telegramGatewayURL))) }}
 {{- include "phoneproof.flags" (dict "flag" "simulator-url" "values" (compact (list .Values.admin.simulatorURL))) }}
 {{- include "phoneproof.flags" (dict "flag" "webhook-allow" "values" .Values.admin.webhook.allow) }}
 {{- include "phoneproof.flags" (dict "flag" "webhook-deny" "values" .Values.admin.webhook.deny) }}

@@ -26,6 +26,7 @@ func listArguments(p *verifyv1.VerificationProject, o Options) []string {
 	for _, flag := range []struct{ name, value string }{
 		{"whatsapp-url", o.WhatsAppURL},
 		{"telegram-url", o.TelegramURL},
+		{"telegram-gateway-url", o.GatewayURL},
 		{"simulator-url", o.SimulatorURL},
 		{"log-format", o.LogFormat},
 		{"log-level", o.LogLevel},

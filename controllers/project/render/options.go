@@ -20,8 +20,9 @@ type Options struct {
 	NamespacedRoles bool
 	// HTTPRoutes is set if the cluster has the Gateway API's HTTPRoute. Otherwise none is rendered.
 	HTTPRoutes bool
-	// WhatsAppURL, TelegramURL and SimulatorURL are the addresses of the platforms; the public ones, and no simulator, if empty.
-	WhatsAppURL, TelegramURL, SimulatorURL string
+	// WhatsAppURL, TelegramURL, GatewayURL (Telegram's Gateway) and SimulatorURL are the addresses of the platforms; the public ones, and
+	// no simulator, if empty.
+	WhatsAppURL, TelegramURL, GatewayURL, SimulatorURL string
 	// WebhookAllow and WebhookDeny are the addresses that webhooks may and may not reach. A project's pods get only the rules for
 	// their namespace.
 	WebhookAllow []webhook.AllowRule

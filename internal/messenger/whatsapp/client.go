@@ -43,7 +43,7 @@ type Client struct{ platform *messenger.Platform }
 func NewClient(o ClientOptions) (*Client, error) {
 	platform, err := messenger.NewPlatform(messenger.PlatformOptions{
 		URL: cmp.Or(o.GraphURL, DefaultGraphURL), SimulatorURL: o.SimulatorURL, TLS: true, Transport: o.Transport,
-		MaxConns: 2*senders + maxCodesInFlight, MaxIdleConns: messenger.ReplyWorkers,
+		MaxConns: 2*senders + messenger.MaxCodesInFlight, MaxIdleConns: messenger.ReplyWorkers,
 		Recorder: o.Metrics.Recorder(verification.WhatsApp, operations[:]...),
 	})
 	if err != nil {

@@ -83,7 +83,7 @@ func TestClient_goldens(t *testing.T) {
 			})
 		}, "POST", path + "/messages"},
 		"code_template": {"message", func() error {
-			answered, err := w.client.SendCode(ctx, w.real, numberOf(t, user), CodeTemplate{
+			answered, err := w.client.sendTemplate(ctx, w.real, numberOf(t, user), codeTemplate{
 				Name: "verify_code", Language: "pt_BR", Code: redact.New("04719263"), Reference: "code:vrk3v7c2m5q6x4a2n7b3d5f6g7:1795168800000000",
 			})
 			w.Expect(answered.Digits()).To(Equal(user))
@@ -275,7 +275,7 @@ func TestClient_measuresCalls(t *testing.T) {
 		},
 		subscribeApp: func() error { return client.SubscribeApp(t.Context(), w.real, businessID) },
 		sendCode: func() error {
-			_, err := client.SendCode(t.Context(), w.real, numberOf(t, user), CodeTemplate{})
+			_, err := client.sendTemplate(t.Context(), w.real, numberOf(t, user), codeTemplate{})
 			return err
 		},
 		readTemplates: func() error { _, err := client.ReadTemplate(t.Context(), w.real, businessID, "x"); return err },

@@ -7,10 +7,22 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// CodeTemplate is an authentication template with a copy-code button, and what a message fills in.
-type CodeTemplate struct {
+// SendCode implements messenger.CodePlatform, by the project's template.
+func (c *Client) SendCode(
+	ctx context.Context, s *settings.Settings, r *verification.Request, code redact.Value[string],
+) verification.CodeResult {
+	codes := s.WhatsApp.Codes
+	answered, err := c.sendTemplate(ctx, s.WhatsApp, r.Phone, codeTemplate{
+		Name: codes.TemplateName, Language: codes.LanguageFor(r.Locale), Code: code, Reference: newCodeReference(r),
+	})
+	return judgeCode(err, answered, r.Phone)
+}
+
+// codeTemplate is an authentication template with a copy-code button, and what a message fills in.
+type codeTemplate struct {
 	Name     string
 	Language string // as Meta writes it, such as pt_BR
 	Code     redact.Value[string]
@@ -52,9 +64,9 @@ type acceptance struct {
 // isComplete reports whether the answer names a message.
 func (a *acceptance) isComplete() bool { return len(a.Messages) == 1 && a.Messages[0].ID != "" }
 
-// SendCode sends a code to a number, in one call that is never repeated. It returns the number that Meta sends it to, zero if the answer
-// names none. Errors that are not an *Error mean that no call was made.
-func (c *Client) SendCode(ctx context.Context, account *settings.WhatsApp, to phone.Number, t CodeTemplate) (phone.Number, error) {
+// sendTemplate sends a code to a number, in one call that is never repeated. It returns the number that Meta sends it to, zero if the
+// answer names none. Errors that are not an *Error mean that no call was made.
+func (c *Client) sendTemplate(ctx context.Context, account *settings.WhatsApp, to phone.Number, t codeTemplate) (phone.Number, error) {
 	code := []parameter{{Type: "text", Text: t.Code.Reveal()}}
 	m := newOutgoing(ToNumber(to), "template")
 	m.Template = &template{Name: t.Name, Components: []component{

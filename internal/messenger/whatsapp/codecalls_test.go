@@ -18,8 +18,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// TestSendCode_isNeverRetried loses the answer after the bytes, on a connection that was used before: net/http repeats some calls there.
-func TestSendCode_isNeverRetried(t *testing.T) {
+// TestSendTemplate_isNeverRetried loses the answer after the bytes, on a connection that was used before: net/http repeats some calls there.
+func TestSendTemplate_isNeverRetried(t *testing.T) {
 	w := newWorlds(t)
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -36,18 +36,18 @@ func TestSendCode_isNeverRetried(t *testing.T) {
 	defer server.Close()
 	client, err := NewClient(ClientOptions{GraphURL: server.URL})
 	w.Expect(err).NotTo(HaveOccurred())
-	_, err = client.SendCode(t.Context(), w.real, numberOf(t, user), CodeTemplate{})
+	_, err = client.sendTemplate(t.Context(), w.real, numberOf(t, user), codeTemplate{})
 	w.Expect(err).NotTo(HaveOccurred())
 	reused := false
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
-	_, err = client.SendCode(ctx, w.real, numberOf(t, user), CodeTemplate{})
+	_, err = client.sendTemplate(ctx, w.real, numberOf(t, user), codeTemplate{})
 	w.Expect(reused).To(BeTrue())
 	w.Expect(judgeCode(err, phone.Number{}, numberOf(t, user))).To(Equal(verification.CodeResult{Reason: "no_answer"}))
 	w.Expect(calls.Load()).To(BeEquivalentTo(2))
 }
 
-// TestSendCode_withoutAConnection has surely sent nothing: the host refuses, or the time ends before the connection.
-func TestSendCode_withoutAConnection(t *testing.T) {
+// TestSendTemplate_withoutAConnection has surely sent nothing: the host refuses, or the time ends before the connection.
+func TestSendTemplate_withoutAConnection(t *testing.T) {
 	w := newWorlds(t)
 	closing, err := net.Listen("tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -58,14 +58,14 @@ func TestSendCode_withoutAConnection(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	for _, ctx := range []context.Context{t.Context(), ended} {
-		_, err = client.SendCode(ctx, w.real, numberOf(t, user), CodeTemplate{})
+		_, err = client.sendTemplate(ctx, w.real, numberOf(t, user), codeTemplate{})
 		w.Expect(judgeCode(err, phone.Number{}, numberOf(t, user))).To(
 			Equal(verification.CodeResult{State: verification.CodeNotSent, Reason: "unreachable"}))
 	}
 }
 
-// TestSendCode_answers has answers that accept nothing, or name no number.
-func TestSendCode_answers(t *testing.T) {
+// TestSendTemplate_answers has answers that accept nothing, or name no number.
+func TestSendTemplate_answers(t *testing.T) {
 	w := newWorlds(t)
 	for answer, accepted := range map[string]bool{
 		`{"contacts":[{"wa_id":"US.1349"}],"messages":[{"id":"wamid.1"}]}`: true,
@@ -78,7 +78,7 @@ func TestSendCode_answers(t *testing.T) {
 		``:       false,
 	} {
 		w.graph.answers(http.StatusOK, []byte(answer))
-		answered, err := w.client.SendCode(t.Context(), w.real, numberOf(t, user), CodeTemplate{})
+		answered, err := w.client.sendTemplate(t.Context(), w.real, numberOf(t, user), codeTemplate{})
 		w.Expect(answered.IsZero()).To(BeTrue(), answer)
 		if accepted {
 			w.Expect(err).NotTo(HaveOccurred(), answer)

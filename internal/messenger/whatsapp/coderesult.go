@@ -10,14 +10,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The reasons of results that no code of Meta's gives.
+// The reasons of results of more than one code of Meta's.
 const (
-	reasonUnreachable   = "unreachable"    // no connection, so nothing was sent
-	reasonTooLate       = "too_late"       // the time to send had passed
-	reasonNotConfigured = "not_configured" // the project has no account, secret or template any more
-	reasonNoAnswer      = "no_answer"      // the message may have been sent
-	reasonToken         = "token"
-	reasonOther         = "other"
+	reasonToken = "token"
+	reasonOther = "other"
 )
 
 // notSentReasons has Meta's codes for messages that are not sent and that depend on the business alone, never on the number ("Error
@@ -48,20 +44,16 @@ func judgeCode(err error, answered, asked phone.Number) verification.CodeResult 
 	case err == nil:
 		return verification.CodeResult{State: verification.CodeSent}
 	case !called:
-		return newNotSent(reasonNotConfigured)
+		return messenger.NewCodeNotSent(messenger.CodeNotConfigured)
 	case failure.Code != 0:
 		return judgeErrorCodes([]int{failure.Code})
 	case failure.Unsent && failure.Class == messenger.CallCredentials: // the secret of the token is gone
-		return newNotSent(reasonToken)
+		return messenger.NewCodeNotSent(reasonToken)
 	case failure.Unsent:
-		return newNotSent(reasonUnreachable)
+		return messenger.NewCodeNotSent(messenger.CodeUnreachable)
 	default:
-		return verification.CodeResult{Reason: reasonNoAnswer}
+		return verification.CodeResult{Reason: messenger.CodeNoAnswer}
 	}
-}
-
-func newNotSent(reason string) verification.CodeResult {
-	return verification.CodeResult{State: verification.CodeNotSent, Reason: reason}
 }
 
 // judgeErrorCodes returns the result of a message that failed with Meta's codes. It is NOT_SENT only if every code is in
@@ -76,15 +68,14 @@ func judgeErrorCodes(codes []int) verification.CodeResult {
 		if !listed {
 			return verification.CodeResult{State: verification.CodeSent, Reason: cmp.Or(sentReasons[code], reasonOther)}
 		}
-		result = newNotSent(reason)
+		result = messenger.NewCodeNotSent(reason)
 	}
 	return result
 }
 
-// listCodeReasons returns every reason of a code that did not arrive, as metrics name them.
-func listCodeReasons() []string {
-	reasons := []string{reasonUnreachable, reasonTooLate, reasonNotConfigured, reasonNoAnswer, reasonOther, reasonToken,
-		verification.CodeReasonOtherNumber}
+// CodeReasons implements messenger.CodePlatform.
+func (c *Client) CodeReasons() []string {
+	reasons := []string{reasonOther, reasonToken}
 	for _, table := range []map[int]string{notSentReasons, sentReasons} {
 		for _, reason := range table {
 			reasons = append(reasons, reason)

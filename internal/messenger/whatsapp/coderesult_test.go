@@ -81,7 +81,7 @@ func TestJudgeErrorCodes(t *testing.T) {
 		g.Expect(judgeErrorCodes(codes)).To(Equal(verification.CodeResult{State: verification.CodeSent, Reason: "undeliverable"}))
 	}
 	g.Expect(judgeErrorCodes([]int{131042, 132015})).To(HaveField("State", verification.CodeNotSent))
-	for _, reason := range listCodeReasons() {
+	for _, reason := range (*Client)(nil).CodeReasons() {
 		g.Expect(reason).To(MatchRegexp(`^[a-z]+(_[a-z]+)*$`))
 	}
 }

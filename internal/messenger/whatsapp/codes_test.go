@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -16,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -47,9 +50,9 @@ func accepting(*http.Request) (int, string, error) {
 type codeFixture struct {
 	*fixture
 
-	sender  *CodeSender
+	sender  *messenger.CodeSender
 	store   *faulty
-	metrics *CodeMetrics
+	metrics *messenger.CodeMetrics
 }
 
 func newCodeFixture(t testing.TB, graph dialing) *codeFixture {
@@ -58,14 +61,49 @@ func newCodeFixture(t testing.TB, graph dialing) *codeFixture {
 	f.allowCodes("US", "BR")
 	client, err := NewClient(ClientOptions{Transport: graph})
 	f.Expect(err).NotTo(HaveOccurred())
-	f.metrics, err = NewCodeMetrics(func() *settings.Settings { return f.settings }, f.registry)
+	f.metrics, err = messenger.NewCodeMetrics(func() *settings.Settings { return f.settings }, f.registry)
 	f.Expect(err).NotTo(HaveOccurred())
 	f.store = &faulty{Store: f.fixture.store, fail: func(int64, string) error { return nil }}
-	f.sender = NewCodeSender(CodeSenderOptions{
-		Settings: func() *settings.Settings { return f.settings }, Client: client, Clock: f.clock, Metrics: f.metrics, Log: f.logger(),
-		Service: verification.NewService(verification.NewCodeSpace(project), f.store),
+	f.sender = messenger.NewCodeSender(messenger.CodeSenderOptions{
+		Settings: func() *settings.Settings { return f.settings }, Clock: f.clock, Metrics: f.metrics, Log: f.logger(),
+		Platforms: map[verification.Method]messenger.CodePlatform{verification.WhatsApp: client},
+		Service:   verification.NewService(verification.NewCodeSpace(project), f.store),
 	})
 	return f
+}
+
+// inFlight returns how many of the sender's places are taken.
+func (f *codeFixture) inFlight() int {
+	taken := messenger.MaxCodesInFlight
+	for i := range messenger.MaxCodesInFlight {
+		if slot, ok := f.sender.ReserveSlot(fmt.Sprint("probe-", i), redact.Value[string]{}); ok {
+			defer slot.Release()
+			taken--
+		}
+	}
+	return taken
+}
+
+// seriesOf returns the counts of a metric of the sender that are not zero, by the value of a label.
+func (f *codeFixture) seriesOf(metric, label string) map[string]int {
+	return f.countsOf(f.registry, metric, label)
+}
+
+// countsOf returns the counts of a metric that are not zero, by the value of a label.
+func (f *fixture) countsOf(registry *prometheus.Registry, metric, label string) map[string]int {
+	counts := map[string]int{}
+	families, err := registry.Gather()
+	f.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if n := int(m.GetCounter().GetValue()); family.GetName() == metric && l.GetName() == label && n > 0 {
+					counts[l.GetValue()] += n
+				}
+			}
+		}
+	}
+	return counts
 }
 
 // allowCodes has the project send codes to these countries.
@@ -115,19 +153,13 @@ func TestCodeSender_sendsGivenCode(t *testing.T) {
 		slot.StartSending(r)
 		synctest.Wait()
 		f.Expect(string(body)).To(And(ContainSubstring(`"text":"QX7K2M"`), ContainSubstring(`"code":"pt_BR"`)))
-		f.Expect(testutil.ToFloat64(f.metrics.outcomes.WithLabelValues("US", outcomeGiven))).To(Equal(1.0), "an alert compares sent and redeemed")
-		f.Expect(f.outcomesOf("US")).To(BeEmpty())
+		f.Expect(f.codeCounts()).To(Equal([...]map[string]int{{"given": 1}, {"US": 1}}), "an alert compares sent and redeemed")
 	})
 }
 
-func (f *codeFixture) outcomesOf(country string) map[string]int {
-	counts := map[string]int{}
-	for _, outcome := range codeOutcomes {
-		if n := int(testutil.ToFloat64(f.metrics.outcomes.WithLabelValues(country, outcome))); n > 0 {
-			counts[outcome] = n
-		}
-	}
-	return counts
+// codeCounts returns the outcomes of all codes, and the countries of their numbers.
+func (f *codeFixture) codeCounts() [2]map[string]int {
+	return [...]map[string]int{f.seriesOf("phoneproof_codes_total", "outcome"), f.seriesOf("phoneproof_codes_total", "country")}
 }
 
 func (f *codeFixture) codeOf(r verification.Request) verification.CodeResult {
@@ -152,8 +184,8 @@ func TestCodeSender_sends(t *testing.T) {
 		f.Expect(code.Reveal()).To(MatchRegexp(`^[0-9]{8}$`))
 		f.Expect([]string{m.To, m.Type, m.Template.Name, m.Template.Language.Code, m.Template.Components[0].Parameters[0].Text, m.Reference}).To(
 			Equal([]string{user, "template", "verify_code", "pt_BR", code.Reveal(), "code:" + r.ID + ":1795168800000000"}))
-		f.Expect(f.outcomesOf("US")).To(Equal(map[string]int{"sent": 1}))
-		f.Expect(f.sender.slots).To(BeEmpty())
+		f.Expect(f.codeCounts()).To(Equal([...]map[string]int{{"sent": 1}, {"US": 1}}))
+		f.Expect(f.inFlight()).To(BeZero())
 	})
 }
 
@@ -174,13 +206,13 @@ func TestCodeSender_endsAfterTenSeconds(t *testing.T) {
 				f.start(r)
 				<-time.After(c.sending - 1)
 				synctest.Wait()
-				f.Expect(f.sender.slots).To(HaveLen(1))
+				f.Expect(f.inFlight()).To(Equal(1))
 				<-time.After(1)
 				synctest.Wait()
-				f.Expect(f.sender.slots).To(BeEmpty())
+				f.Expect(f.inFlight()).To(BeZero())
 				f.Expect(f.codeOf(r)).To(BeZero(), "it may have been sent")
 				f.Expect(f.store.updates.Load()).To(BeZero())
-				f.Expect(f.outcomesOf("US")).To(Equal(map[string]int{"unknown": 1}))
+				f.Expect(f.codeCounts()).To(Equal([...]map[string]int{{"unknown": 1}, {"US": 1}}))
 			})
 		})
 	}
@@ -192,23 +224,23 @@ func TestCodeSender_sendsNothing(t *testing.T) {
 		prepare func(*codeFixture)
 		reason  string
 	}{
-		"too late":      {func(f *codeFixture) { f.clock.SetTime(started.Add(verification.CodeSendTime)) }, reasonTooLate},
-		"much too late": {func(f *codeFixture) { f.clock.SetTime(started.Add(time.Minute)) }, reasonTooLate},
+		"too late":      {func(f *codeFixture) { f.clock.SetTime(started.Add(verification.CodeSendTime)) }, messenger.CodeTooLate},
+		"much too late": {func(f *codeFixture) { f.clock.SetTime(started.Add(time.Minute)) }, messenger.CodeTooLate},
 		"no codes": {func(f *codeFixture) {
 			f.change(func(s *settings.Settings) { s.WhatsApp.Codes = nil })
-		}, reasonNotConfigured},
+		}, messenger.CodeNotConfigured},
 		"no account": {func(f *codeFixture) {
 			f.change(func(s *settings.Settings) { s.WhatsApp = nil })
-		}, reasonNotConfigured},
+		}, messenger.CodeNotConfigured},
 		"no app secret": {func(f *codeFixture) {
 			f.change(func(s *settings.Settings) { s.WhatsApp.AppSecret = settings.Secret{} })
-		}, reasonNotConfigured},
+		}, messenger.CodeNotConfigured},
 		"no token": {func(f *codeFixture) {
 			f.change(func(s *settings.Settings) { s.WhatsApp.AccessToken = settings.Secret{} })
 		}, reasonToken},
 		"no simulator": {func(f *codeFixture) {
 			f.change(func(s *settings.Settings) { s.WhatsApp.Simulated = true })
-		}, reasonNotConfigured},
+		}, messenger.CodeNotConfigured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,7 +253,7 @@ func TestCodeSender_sendsNothing(t *testing.T) {
 				f.start(r)
 				synctest.Wait()
 				f.Expect(f.codeOf(r)).To(Equal(verification.CodeResult{State: verification.CodeNotSent, Reason: c.reason}))
-				f.Expect(testutil.ToFloat64(f.metrics.failures.WithLabelValues(c.reason))).To(BeEquivalentTo(1))
+				f.Expect(f.seriesOf("phoneproof_code_failures_total", "reason")).To(Equal(map[string]int{c.reason: 1}))
 				f.Expect(f.state(r.ID).Hints).To(HaveLen(1))
 			})
 		})
@@ -250,8 +282,7 @@ func TestCodeSender_64InFlight(t *testing.T) {
 		f.start(r)
 		<-time.After(verification.CodeSendTime)
 		synctest.Wait()
-		f.Expect(f.sender.slots).To(HaveLen(32))
-		f.Expect(f.sender.taken).To(Equal(map[string]int{"kiosk": 32}))
+		f.Expect(f.inFlight()).To(Equal(32))
 	})
 }
 
@@ -270,8 +301,8 @@ func TestCodeSender_drains(t *testing.T) {
 		f.Expect(time.Since(begin)).To(Equal(3 * time.Second))
 		f.Expect(f.codeOf(one).State).To(Equal(verification.CodeSent))
 		f.Expect(f.codeOf(two)).To(Equal(verification.CodeResult{State: verification.CodeSent, Reason: "other_number"}))
-		f.Expect(testutil.ToFloat64(f.metrics.failures.WithLabelValues("other_number"))).To(BeEquivalentTo(1))
-		f.Expect(f.outcomesOf("BR")).To(Equal(map[string]int{"sent": 1}))
+		f.Expect(f.seriesOf("phoneproof_code_failures_total", "reason")).To(Equal(map[string]int{"other_number": 1}))
+		f.Expect(f.codeCounts()).To(Equal([...]map[string]int{{"sent": 2}, {"BR": 1, "US": 1}}))
 		_, ok := f.sender.ReserveSlot("shop", redact.Value[string]{})
 		f.Expect(ok).To(BeFalse())
 
@@ -282,9 +313,9 @@ func TestCodeSender_drains(t *testing.T) {
 		stuck.start(r)
 		begin = time.Now()
 		stuck.sender.Drain()
-		stuck.Expect(time.Since(begin)).To(Equal(drainCodes))
+		stuck.Expect(time.Since(begin)).To(Equal(verification.CodeSendTime))
 		<-time.After(time.Minute)
-		stuck.Expect(stuck.sender.slots).To(HaveLen(maxCodesInFlight-1), "its place is free")
+		stuck.Expect(stuck.inFlight()).To(Equal(messenger.MaxCodesInFlight-1), "its place is free")
 	})
 }
 
@@ -316,7 +347,7 @@ func TestCodeSender_writesOnce(t *testing.T) {
 				synctest.Wait()
 				f.Expect(f.store.updates.Load()).To(Equal(c.tries))
 				f.Expect(f.codeOf(r).State).To(Equal(c.state))
-				f.Expect(f.sender.slots).To(BeEmpty())
+				f.Expect(f.inFlight()).To(BeZero())
 			})
 		})
 	}
@@ -328,7 +359,7 @@ func TestCodeSender_panics(t *testing.T) {
 		f := newCodeFixture(t, func(*http.Request) (int, string, error) { panic("canary " + user) })
 		f.start(f.createCode("first", user, ""))
 		synctest.Wait()
-		f.Expect(f.sender.slots).To(BeEmpty())
+		f.Expect(f.inFlight()).To(BeZero())
 		f.Expect(string(f.logs.Contents())).To(ContainSubstring("sending of code ended"))
 		f.Expect(string(f.logs.Contents())).NotTo(ContainSubstring("canary"))
 	})
@@ -365,33 +396,36 @@ func TestCodeSender_leaksNothing(t *testing.T) {
 
 // TestCodeMetrics_series exist for the project's countries from the start, and for no others.
 func TestCodeMetrics_series(t *testing.T) {
-	f := newOfflineFixture(t)
+	f := newCodeFixture(t, accepting)
 	registry := prometheus.NewRegistry()
 	var current *settings.Settings
-	metrics, err := NewCodeMetrics(func() *settings.Settings { return current }, registry)
+	metrics, err := messenger.NewCodeMetrics(func() *settings.Settings { return current }, registry)
 	f.Expect(err).NotTo(HaveOccurred())
+	f.registry = registry
 	count := func() []int {
 		var counts []int
-		for _, name := range []string{"phoneproof_codes_total", "phoneproof_codes_redeemed_total", "phoneproof_code_failures_total"} {
+		for _, name := range []string{"phoneproof_codes_total", "phoneproof_codes_redeemed_total"} {
 			n, err := testutil.GatherAndCount(registry, name)
 			f.Expect(err).NotTo(HaveOccurred())
 			counts = append(counts, n)
 		}
 		return counts
 	}
-	f.Expect(count()).To(Equal([]int{0, 0, len(listCodeReasons())}), "no settings yet")
+	f.Expect(count()).To(Equal([]int{0, 0}), "no settings yet")
+	current = &settings.Settings{WhatsApp: &settings.WhatsApp{}}
+	f.Expect(count()).To(Equal([]int{0, 0}), "a project without codes")
+	f.change(func(s *settings.Settings) {
+		s.Telegram = &settings.Telegram{Codes: &settings.GatewayCodes{Countries: map[phone.Region]bool{"US": true}}}
+	})
 	current = f.settings
-	f.Expect(count()).To(Equal([]int{0, 0, len(listCodeReasons())}), "a project without codes")
-	f.allowCodes("US", "BR")
-	current = f.settings
-	f.Expect(count()).To(Equal([]int{6, 2, len(listCodeReasons())}))
-	for number, country := range map[string]string{
-		user: "US", "5511987654321": "BR", "4915112345678": otherCountry, "99912345678": otherCountry,
-	} {
-		metrics.CountRedeemed(&verification.Request{Phone: numberOf(t, number)})
-		f.Expect(testutil.ToFloat64(metrics.redeemed.WithLabelValues(country))).To(BeNumerically(">", 0), number)
+	f.Expect(count()).To(Equal([]int{9, 3}), "two countries of one messenger, and one of the other")
+	for _, method := range []verification.Method{verification.WhatsApp, verification.Telegram} {
+		for _, number := range []string{user, "5511987654321", "4915112345678", "99912345678"} {
+			metrics.CountRedeemed(&verification.Request{Phone: numberOf(t, number), Method: method})
+		}
 	}
-	f.Expect(count()).To(Equal([]int{6, 3, len(listCodeReasons())}))
-	_, err = NewCodeMetrics(func() *settings.Settings { return nil }, registry)
+	f.Expect(f.seriesOf("phoneproof_codes_redeemed_total", "country")).To(Equal(map[string]int{"US": 2, "BR": 1, "other": 5}))
+	f.Expect(f.seriesOf("phoneproof_codes_redeemed_total", "method")).To(Equal(map[string]int{"WHATSAPP": 4, "TELEGRAM": 4}))
+	_, err = messenger.NewCodeMetrics(func() *settings.Settings { return nil }, registry)
 	f.Expect(err).To(HaveOccurred())
 }

@@ -40,8 +40,8 @@ func (d *delivery) receiveCodeStatus(ctx context.Context, s *status, reference s
 		return fmt.Errorf("read request of delivered code: %w", err)
 	}
 	result := s.judgeCodeStatus(r.Phone)
-	if result.Reason != "" && result.Reason != r.Code.Reason && s.ID != "" && d.hook.codes.counted.TryStart(d.now, s.ID) {
-		d.hook.codes.failures.WithLabelValues(result.Reason).Inc()
+	if result.Reason != "" && result.Reason != r.Code.Reason {
+		d.hook.codes.CountFailure(verification.WhatsApp, result.Reason, s.ID, d.now)
 	}
 	if result.State == "" || result.State == r.Code.State && !result.AddsTo(r.Code) {
 		return nil

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -47,7 +46,7 @@ func TestStatuses_ofCodes(t *testing.T) {
 			}
 			f.Expect(f.state(r.ID).Code).To(Equal(c.want))
 			if c.want.Reason == "other_number" {
-				f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues("other_number"))).To(BeEquivalentTo(1))
+				f.Expect(f.countsOf(f.codeMetrics, "phoneproof_code_failures_total", "reason")).To(Equal(map[string]int{"other_number": 1}))
 			}
 		})
 	}
@@ -69,10 +68,10 @@ func TestStatuses_codeTouchesNoOtherCounts(t *testing.T) {
 	f.Expect(f.notDelivered()).To(BeEmpty())
 	f.Expect(f.hook.echoed.TryStart(f.clock.Now(), echoSlot(r.Phone))).To(BeFalse(), "the number was asked today")
 	f.Expect(f.state(r.ID).Hints).To(BeEmpty())
-	f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues("undeliverable"))).To(BeEquivalentTo(1), "copies count once")
+	f.Expect(f.countsOf(f.codeMetrics, "phoneproof_code_failures_total", "reason")).To(Equal(map[string]int{"undeliverable": 1}), "copies count once")
 
 	f.Expect(f.post(statusesOf(statusOf("wamid.2", "failed", failedWith(131026)))).Code).To(Equal(http.StatusOK))
-	f.Expect(testutil.ToFloat64(f.hook.codes.failures.WithLabelValues("undeliverable"))).To(BeEquivalentTo(1), "a reply is no code")
+	f.Expect(f.countsOf(f.codeMetrics, "phoneproof_code_failures_total", "reason")).To(Equal(map[string]int{"undeliverable": 1}), "a reply is no code")
 	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeStatus: 9}))
 }
 

@@ -60,6 +60,8 @@ type fixture struct {
 	hook     *Hook
 	registry *prometheus.Registry
 	logs     *gbytes.Buffer
+	// codeMetrics has the metrics of codes that hook counts.
+	codeMetrics *prometheus.Registry
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -123,7 +125,8 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 	}
 	client, err := NewClient(o)
 	f.Expect(err).NotTo(HaveOccurred())
-	codes, err := NewCodeMetrics(func() *settings.Settings { return f.settings }, prometheus.NewRegistry())
+	f.codeMetrics = prometheus.NewRegistry()
+	codes, err := messenger.NewCodeMetrics(func() *settings.Settings { return f.settings }, f.codeMetrics)
 	f.Expect(err).NotTo(HaveOccurred())
 	hook, err := NewHook(Options{
 		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,

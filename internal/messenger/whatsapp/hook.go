@@ -34,7 +34,7 @@ type Options struct {
 	// PageURL returns the page of a proven request, empty if it has none; nil if no project has a page.
 	PageURL func(*settings.Settings, *verification.Request) string
 	// Codes count delivered codes. Required.
-	Codes *CodeMetrics
+	Codes *messenger.CodeMetrics
 	// Clock is the clock; the real one if nil.
 	Clock clock.PassiveClock
 	// Log logs the results of replies. Its zero value logs nothing; requests are logged by the logger in their context.
@@ -60,7 +60,7 @@ type Hook struct {
 	echoed   *messenger.Cooldown // numbers that were asked by an echo
 	senders  *messenger.SenderLimiter
 	statuses *statusCounter
-	codes    *CodeMetrics
+	codes    *messenger.CodeMetrics
 }
 
 // NewHook returns the handler of Path, with its metrics registered.

@@ -1,10 +1,6 @@
 package whatsapp
 
-import (
-	"time"
-
-	"github.com/phoneproof/phoneproof/internal/verification"
-)
+import "time"
 
 // Every limit on bytes, time and counts of this package.
 const (
@@ -51,13 +47,6 @@ const (
 	// repeats for 7 days, and a message may be read long after it was delivered.
 	maxStatuses  = 8192
 	statusMemory = 30 * 24 * time.Hour
-
-	// maxCodesInFlight bounds the codes that a replica sends at a time.
-	maxCodesInFlight = 64
-	// codeResultPause is the wait between two tries to store the result of a code.
-	codeResultPause = 250 * time.Millisecond
-	// drainCodes bounds how long codes are still sent after the end: none is longer than that on its way.
-	drainCodes = verification.CodeSendTime
 
 	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
 	clientTimeout = 10 * time.Second

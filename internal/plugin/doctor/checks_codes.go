@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,7 +13,10 @@ import (
 // codesReady is the condition of the template that carries codes.
 const codesReady = verifyv1.ConditionCodesReady
 
-// codeChecks are about codes through WhatsApp, by Meta's own answer if it was asked, else by the project's conditions.
+// gatewayReady is the condition of the answers of Telegram's Gateway.
+const gatewayReady = verifyv1.ConditionGatewayReady
+
+// codeChecks are about codes: those of WhatsApp by Meta's own answer if it was asked, else by the project's conditions.
 func codeChecks() []check {
 	return []check{
 		{
@@ -28,10 +33,41 @@ func codeChecks() []check {
 		},
 		{
 			name: "CodesHalfUsed", problem: "an API key has had half of its share of codes sent within a day; at its end init answers `codes_limited`",
-			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`; replace a leaked key by `kubectl phoneproof -n NAMESPACE rotate api-key PROJECT NAME`, or raise `spec.whatsapp.codes.maxPerDay`",
+			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`; replace a leaked key by `kubectl phoneproof -n NAMESPACE rotate api-key PROJECT NAME`, or raise `maxPerDay` of `spec.whatsapp.codes` or `spec.telegram.codes`",
 			find:   onBadReasons(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 		},
+		{
+			name: "GatewayTokenRejected", problem: "Telegram's Gateway refuses the token, so it sends no codes",
+			remedy: "put the one that gateway.telegram.org shows into the Secret of `spec.telegram.codes.gatewayTokenSecretRef`",
+			find:   onReasons(gatewayReady, verifyv1.ReasonCredentialsRejected),
+		},
+		{
+			name: "GatewaySenderRejected", problem: "Telegram's Gateway refuses the sender, so it sends no codes",
+			remedy: "have `spec.telegram.codes.senderUsername` name a verified channel of the Gateway account's owner, or remove it",
+			find:   onReasons(gatewayReady, verifyv1.ReasonSenderRejected),
+		},
+		{
+			name: "GatewayBalanceLow", problem: "the balance at Telegram's Gateway is spent, or does not pay for `maxPerDay` codes",
+			remedy: "add funds at gateway.telegram.org, or lower `spec.telegram.codes.maxPerDay`",
+			find: func(f *Facts) []evidence {
+				return slices.Concat(findReasons(f, gatewayReady, verifyv1.ReasonBalanceEmpty), findLowBalance(f))
+			},
+		},
 	}
+}
+
+// codePrice is about what a code through Telegram costs, in US dollars.
+const codePrice = 0.01
+
+// findLowBalance compares the last balance that a pod heard of with what the project may spend in a day. The Gateway shows it in its answers
+// to codes alone, so it may be old.
+func findLowBalance(f *Facts) []evidence {
+	counts, wanted := f.Callbacks.Value, codePrice*float64(f.Project.Spec.Telegram.CodesPerDay())
+	if counts.BalanceAt.IsZero() || counts.Balance >= wanted {
+		return nil
+	}
+	return see(fmt.Sprintf("the last answer, %s ago, had a balance of %.2f US dollars, and maxPerDay codes cost about %.2f",
+		f.Now.Sub(counts.BalanceAt).Round(time.Minute), counts.Balance, wanted))
 }
 
 // onWhatsApp makes a check of the conditions of WhatsApp's messages and of its codes.

@@ -211,9 +211,12 @@ var cases = map[string]struct {
 	"CallbackNotRegistered": {asked(metav1.ConditionUnknown, verifyv1.ReasonRegistering), "(asked just now)"},
 	"Silent":                {condition(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages), "because"},
 
-	"TemplateUnfit":     {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
-	"TemplateUnchecked": {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
-	"CodesHalfUsed":     {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
+	"TemplateUnfit":         {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
+	"TemplateUnchecked":     {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
+	"GatewayTokenRejected":  {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected), "because"},
+	"GatewaySenderRejected": {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonSenderRejected), "because"},
+	"GatewayBalanceLow":     {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty), "because"},
+	"CodesHalfUsed":         {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
 
 	"DatabaseUnreachable": {func(f *Facts) {
 		f.Project.Spec.Storage.Type = verifyv1.StoragePostgreSQL
@@ -451,23 +454,6 @@ func TestAppSecret_isNotJudgedByStrangers(t *testing.T) {
 	f.Callbacks.Value = CallbackCounts{Refused: 3, Started: 1}
 	f.Asked = knownValue(AskedFacts{})
 	NewWithT(t).Expect(evidenceOf(f, "AppSecretOfOtherApp")).To(BeEmpty(), "Meta knows better")
-}
-
-func TestParseCounts(t *testing.T) {
-	g := NewWithT(t)
-	counts, err := parseCounts(strings.NewReader(`# TYPE phoneproof_callback_requests_total counter
-phoneproof_callback_requests_total{method="TELEGRAM",result="unauthorized"} 100
-phoneproof_callback_requests_total{method="WHATSAPP",result="accepted"} 5
-phoneproof_callback_requests_total{method="WHATSAPP",result="unauthorized"} 2
-phoneproof_callback_requests_total{method="WHATSAPP",result="unsigned"} 40
-# TYPE phoneproof_verifications_started_total counter
-phoneproof_verifications_started_total{method="TELEGRAM"} 200
-phoneproof_verifications_started_total{method="WHATSAPP"} 7
-`))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(counts).To(Equal(CallbackCounts{Accepted: 5, Refused: 2, Started: 7}))
-	_, err = parseCounts(strings.NewReader("<html>"))
-	g.Expect(err).To(MatchError(ContainSubstring("parse metrics")))
 }
 
 func TestAddress_ofAnotherPath(t *testing.T) {

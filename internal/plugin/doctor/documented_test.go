@@ -27,6 +27,7 @@ var unfound = map[string]string{
 	verifyv1.ReasonRegistering:          "it ends by itself, or becomes another reason",
 	verifyv1.ReasonSecretsNotReady:      "SecretsReady says more",
 	verifyv1.ReasonSimulatorCredentials: "a project for tests is not broken",
+	verifyv1.ReasonGatewayUnchecked:     "it ends with the first code",
 	verifyv1.ReasonKeysFillStore:        "the check LimitsContradict reads the spec",
 }
 

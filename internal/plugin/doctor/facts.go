@@ -49,7 +49,7 @@ type Facts struct {
 	MissingFields Known[[]string]
 
 	Secrets Known[SecretFacts]
-	// Callbacks counts what arrived at the callback of WhatsApp, over up to maxPods ready pods.
+	// Callbacks are counts of up to maxPods ready pods.
 	Callbacks Known[CallbackCounts]
 	Address   Known[AddressFacts]
 	// Asked are the conditions by the platforms' own answers, for --ask-platforms.
@@ -76,11 +76,15 @@ type SecretFacts struct {
 	Blanks []settings.SecretField
 }
 
-// CallbackCounts are the posts at /hooks/whatsapp since the pods began, and the verifications by WhatsApp that these started.
+// CallbackCounts are the posts at /hooks/whatsapp since the pods began, the verifications by WhatsApp that these started, and the last
+// balance at Telegram's Gateway.
 type CallbackCounts struct {
 	// Accepted posts were signed with the app secret, and Refused ones with another. Posts without a signature are neither.
 	Accepted, Refused float64
 	Started           float64
+	// Balance is in US dollars, as it was at BalanceAt; that is zero if no pod knows one.
+	Balance   float64
+	BalanceAt time.Time
 }
 
 // AddressFacts are what this machine found at spec.baseURL.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -25,9 +27,9 @@ const (
 	maxPods    = 5
 )
 
-// countCallbacks reads what the pods counted at the callback of WhatsApp, through the API server.
+// countCallbacks reads what the pods counted at the callback of WhatsApp, and heard from Telegram's Gateway, through the API server.
 func (e *Examiner) countCallbacks(ctx context.Context, f *Facts) {
-	if f.Project.Spec.WhatsApp == nil {
+	if f.Project.Spec.WhatsApp == nil && f.Project.Spec.Telegram.CodesPerDay() == 0 {
 		return
 	}
 	var pods corev1.PodList
@@ -51,6 +53,9 @@ func (e *Examiner) countCallbacks(ctx context.Context, f *Facts) {
 		sum.Accepted += counts.Accepted
 		sum.Refused += counts.Refused
 		sum.Started += counts.Started
+		if counts.BalanceAt.After(sum.BalanceAt) {
+			sum.Balance, sum.BalanceAt = counts.Balance, counts.BalanceAt
+		}
 	}
 	if read > 0 {
 		f.Callbacks = knownValue(sum)
@@ -95,7 +100,18 @@ func parseCounts(metrics io.Reader) (CallbackCounts, error) {
 		}
 		return sum
 	}
+	gauge := func(name string) (value float64) {
+		for _, m := range families[name].GetMetric() {
+			value = m.GetGauge().GetValue()
+		}
+		return value
+	}
+	var balanceAt time.Time
+	if seconds := gauge(telegram.GatewayAsOfMetric); seconds > 0 {
+		balanceAt = time.Unix(int64(seconds), 0)
+	}
 	return CallbackCounts{
+		Balance: gauge(telegram.GatewayBalanceMetric), BalanceAt: balanceAt,
 		Accepted: count(callbackRequests, messenger.RequestAccepted),
 		Refused:  count(callbackRequests, messenger.RequestUnauthorized),
 		Started:  count(verificationsStarted, ""),

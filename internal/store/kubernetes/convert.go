@@ -390,6 +390,7 @@ func newEntry(o *rawObject) *entry {
 func (e *entry) countedCreation() verification.Counted {
 	c := verification.Counted{
 		ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone, Test: e.request.Test, Deliver: e.request.Terms.Deliver,
+		Method: e.request.Method,
 	}
 	if accepted := e.object.EffectiveInit(); accepted != nil {
 		c.Subject = accepted.SubjectHash

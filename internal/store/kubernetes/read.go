@@ -76,7 +76,7 @@ func (s *Store) Activity(_ context.Context, m verification.Method, since time.Ti
 }
 
 // CodesStarted implements verification.Counter, by the objects that the watch brought.
-func (s *Store) CodesStarted(_ context.Context, since time.Time) (map[string]int, error) {
+func (s *Store) CodesStarted(_ context.Context, m verification.Method, since time.Time) (map[string]int, error) {
 	if !s.HasSynced() {
 		return nil, errNotSynced()
 	}
@@ -86,7 +86,7 @@ func (s *Store) CodesStarted(_ context.Context, since time.Time) (map[string]int
 		if e == nil || e.kind != KindRequest {
 			continue
 		}
-		if r := &e.request; r.DeliversCode() && !r.Test && r.CreatedAt.After(since) {
+		if r := &e.request; r.DeliversCode() && r.Method == m && !r.Test && r.CreatedAt.After(since) {
 			started[r.KeyName]++
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 }
 
 // CodesStarted implements verification.Counter.
-func (s *Store) CodesStarted(ctx context.Context, since time.Time) (map[string]int, error) {
+func (s *Store) CodesStarted(ctx context.Context, m verification.Method, since time.Time) (map[string]int, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
 		return nil, fmt.Errorf("count codes: %w", err)
 	}
@@ -33,7 +33,7 @@ func (s *Store) CodesStarted(ctx context.Context, since time.Time) (map[string]i
 	defer s.project.mu.RUnlock()
 	started := map[string]int{}
 	for _, rec := range s.project.records {
-		if r := &rec.request; r.DeliversCode() && !r.Test && r.CreatedAt.After(since) {
+		if r := &rec.request; r.DeliversCode() && r.Method == m && !r.Test && r.CreatedAt.After(since) {
 			started[r.KeyName]++
 		}
 	}

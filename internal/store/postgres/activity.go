@@ -86,11 +86,11 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 }
 
 // CodesStarted implements verification.Counter.
-func (s *Store) CodesStarted(ctx context.Context, since time.Time) (map[string]int, error) {
+func (s *Store) CodesStarted(ctx context.Context, m verification.Method, since time.Time) (map[string]int, error) {
 	started := make(map[string]int)
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		clear(started)
-		rows, _ := c.Query(ctx, sqlCodes, s.options.Project, since, verification.MostCodesCounted) // rows holds the error, too
+		rows, _ := c.Query(ctx, sqlCodes, s.options.Project, since, verification.MostCodesCounted, string(m)) // rows holds the error, too
 		var (
 			key   string
 			codes int

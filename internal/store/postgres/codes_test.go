@@ -117,17 +117,17 @@ var _ = Describe("Codes", func() {
 		insertFinishedCodes(ctx, schema, project, 200)
 		insertFinishedCodes(ctx, schema, "books/other", 20_000)
 		since := time.Now().Add(-time.Hour)
-		Expect(store.CodesStarted(ctx, since)).To(Equal(map[string]int{"backend": 200}))
+		Expect(store.CodesStarted(ctx, verification.WhatsApp, since)).To(Equal(map[string]int{"backend": 200}))
 		Expect(store.Activity(ctx, verification.WhatsApp, since)).To(Equal(verification.Activity{Expired: 20}))
 		for _, prepare := range []string{"SELECT 1", "ANALYZE " + schema + ".phoneproof_requests"} {
 			execStatements(ctx, prepare)
-			Expect(countRows(ctx, uri, sqlCodes, project, since, verification.MostCodesCounted)).To(BeNumerically("<=", 200))
+			Expect(countRows(ctx, uri, sqlCodes, project, since, verification.MostCodesCounted, string(verification.WhatsApp))).To(BeNumerically("<=", 200))
 			Expect(countActivityReads(ctx, uri, since)).To(BeNumerically("<=", 20+200))
 		}
 		insertFinishedCodes(ctx, schema, "books/many", verification.MostCounted+1)
 		insertFinished(ctx, schema, "books/many", "link", 20, time.Minute)
 		many := openStore(ctx, "books/many", uri)
-		Expect(many.CodesStarted(ctx, since)).To(Equal(map[string]int{"backend": verification.MostCounted + 1}))
+		Expect(many.CodesStarted(ctx, verification.WhatsApp, since)).To(Equal(map[string]int{"backend": verification.MostCounted + 1}))
 		Expect(many.Activity(ctx, verification.WhatsApp, since)).To(Equal(verification.Activity{Expired: 20}))
 	})
 

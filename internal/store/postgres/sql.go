@@ -131,10 +131,10 @@ var (
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (2, 4) LIMIT $2) AS undelivered),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work IN (3, 5) LIMIT $2) AS finished)`
 
-	// sqlCodes counts the codes that each key started since a time, up to a limit in all.
+	// sqlCodes counts the codes of a method that each key started since a time, up to a limit in all.
 	sqlCodes = `SELECT key_name, count(*) FROM (
 			SELECT key_name FROM phoneproof_requests
-			WHERE project = $1 AND created_at > $2::timestamptz AND deliver <> '' AND NOT test ORDER BY created_at DESC LIMIT $3
+			WHERE project = $1 AND created_at > $2::timestamptz AND deliver <> '' AND NOT test AND method = $4 ORDER BY created_at DESC LIMIT $3
 		) AS codes GROUP BY key_name`
 
 	sqlList              = listStatement(ofLiveKeys)

@@ -185,7 +185,7 @@ func groupsOf(n verification.New, limits verification.Limits, waits *verificatio
 		groups = append(groups, group{"subject " + n.Subject, limits.PerSubject, &waits.Subject})
 	}
 	if n.Terms.Deliver != verification.DeliverNothing && !n.Test {
-		groups = append(groups, codeGroupsOf(n, limits.Codes, waits)...)
+		groups = append(groups, codeGroupsOf(n, limits.CodesOf(n.Method), waits)...)
 	}
 	return groups
 }
@@ -193,13 +193,17 @@ func groupsOf(n verification.New, limits verification.Limits, waits *verificatio
 // codeGroupsOf returns the windows of codes that a creation counts in. A window has one rate, so there is one for each period.
 func codeGroupsOf(n verification.New, limits verification.CodeLimits, waits *verification.Waits) []group {
 	var groups []group
+	codes := "codes "
+	if n.Method == verification.Telegram {
+		codes = "codes telegram "
+	}
 	for _, rate := range [...]verification.Rate{limits.PerDay, limits.PerHour} {
 		if rate.Limited() {
-			groups = append(groups, group{"codes " + rate.Period.String() + " " + n.KeyName, rate, &waits.Codes})
+			groups = append(groups, group{codes + rate.Period.String() + " " + n.KeyName, rate, &waits.Codes})
 		}
 	}
 	if limits.Project.Limited() {
-		groups = append(groups, group{"codes project", limits.Project, &waits.Codes}) // the names above begin with a digit after "codes "
+		groups = append(groups, group{codes + "project", limits.Project, &waits.Codes}) // in the names above, a digit begins that word
 	}
 	line := lineOf(n.Phone)
 	for _, rate := range verification.CodeNumberRates() {

@@ -112,6 +112,12 @@ func TestDemand_skipsUnlimited(t *testing.T) {
 		"code number 1h0m0s +4915123456789", "code number 1m0s +4915123456789", "code number 24h0m0s +4915123456789", "codes 1h0m0s shop",
 	}))
 	g.Expect(d.requests).To(Equal([]int64{3, 1, 5, 2}))
+	calls[0].in.Method = verification.Telegram
+	d = demandOfGroups(calls, verification.Limits{GatewayCodes: verification.CodeLimits{PerDay: two, Project: one}})
+	g.Expect(d.names).To(Equal([]string{
+		"code number 1h0m0s +4915123456789", "code number 1m0s +4915123456789", "code number 24h0m0s +4915123456789",
+		"codes telegram 1h0m0s shop", "codes telegram project",
+	}))
 	calls[0].in.Test = true
 	g.Expect(demandOfGroups(calls, verification.Limits{Codes: verification.CodeLimits{PerDay: two}})).To(BeZero())
 }

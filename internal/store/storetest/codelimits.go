@@ -19,6 +19,7 @@ func codeLimitChecks() []check {
 		{name: "send a number one code a minute, three an hour and five a day, in any of its forms", needs: SteppedClock, run: codesOfNumber},
 		{name: "send for a key what its share of a day and of an hour allows", needs: SteppedClock, run: codesOfKey},
 		{name: "send no more codes in a day than the project allows, whatever its keys are called", needs: SteppedClock, run: codesOfProject},
+		{name: "count the codes of each messenger apart, and those of a number together", needs: SteppedClock, run: codesOfMessengers},
 		{name: "send no code to a number whose owner declined", run: codesDeclined},
 		{name: "send no more codes where many are started at once", run: codesRaced},
 		{name: "keep a request with a code for a day, whatever became of it", needs: Cap | SteppedClock, run: codesKept},
@@ -134,6 +135,31 @@ func codesOfKey(ctx context.Context, t *trial) {
 	start("two")
 	t.passTime(ctx, 21*time.Hour)
 	start("one")
+}
+
+// codesOfMessengers uses up what one messenger may send, and then what a number may get.
+func codesOfMessengers(ctx context.Context, t *trial) {
+	stores := t.openReplicas(2)
+	day := func(n int) verification.Rate { return verification.Rate{Requests: n, Period: 24 * time.Hour} }
+	for _, limits := range []verification.Limits{
+		{Codes: verification.CodeLimits{PerDay: day(2)}, GatewayCodes: verification.CodeLimits{PerDay: day(1)}},
+		{Codes: verification.CodeLimits{Project: day(2)}, GatewayCodes: verification.CodeLimits{Project: day(1)}},
+	} {
+		codeBy := func(m verification.Method, number int) verification.New {
+			n := t.newCodeFor("one", numberOf(number))
+			n.Method = m
+			return n
+		}
+		t.expectAdmitted(ctx, stores[0], codeBy(verification.Telegram, 1), limits)
+		t.expectCodesLimited(ctx, stores[1], codeBy(verification.Telegram, 2), limits, verification.LimitCodes)
+		t.expectAdmitted(ctx, stores[1], codeBy(verification.WhatsApp, 2), limits)
+		again := codeBy(verification.WhatsApp, 1)
+		t.Expect(t.expectCodesLimited(ctx, stores[0], again, limits, verification.LimitCodeNumber)).To(Equal(time.Minute))
+		t.passTime(ctx, time.Minute)
+		t.expectAdmitted(ctx, stores[0], codeBy(verification.WhatsApp, 1), limits)
+		t.expectCodesLimited(ctx, stores[1], codeBy(verification.WhatsApp, 3), limits, verification.LimitCodes)
+		t.passTime(ctx, 24*time.Hour)
+	}
 }
 
 // codesOfProject has a key renamed, which then has a share of its own.
@@ -316,6 +342,9 @@ func countsCodes(ctx context.Context, t *trial) {
 	t.updateRequest(ctx, a, t.createRequest(ctx, b, t.newCodeFor("one", numberOf(2))).ID, cancelRequest)
 	t.createRequest(ctx, b, t.newCodeFor("two", numberOf(3)))
 	t.createRequest(ctx, b, t.newForKey("three", numberOf(4)))
+	byTelegram := t.newCodeFor("one", numberOf(5))
+	byTelegram.Method = verification.Telegram
+	t.createRequest(ctx, a, byTelegram)
 	test := t.newCodeFor("one", testNumberAtOnce)
 	test.Test = true
 	t.createRequest(ctx, a, test)
@@ -327,8 +356,9 @@ func countsCodes(ctx context.Context, t *trial) {
 			first.CreatedAt.Add(-time.Microsecond): {"one": 2, "two": 1}, first.CreatedAt: {"one": 1, "two": 1},
 			first.CreatedAt.Add(time.Hour): {},
 		} {
-			t.Expect(counter.CodesStarted(ctx, since)).To(Equal(want))
+			t.Expect(counter.CodesStarted(ctx, verification.WhatsApp, since)).To(Equal(want))
 		}
+		t.Expect(counter.CodesStarted(ctx, verification.Telegram, first.CreatedAt)).To(Equal(map[string]int{"one": 1}))
 	}
 }
 
@@ -372,7 +402,7 @@ func keepsDelivery(ctx context.Context, t *trial) {
 	t.expectListed(ctx, a, verification.ListQuery{Limit: 10, ListFilter: of})
 	counter, ok := a.(verification.Counter)
 	t.Expect(ok).To(BeTrue(), "the store counts")
-	t.Expect(counter.CodesStarted(ctx, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 2))
+	t.Expect(counter.CodesStarted(ctx, verification.WhatsApp, made.CreatedAt.Add(-time.Microsecond))).To(HaveKeyWithValue("one", 2))
 }
 
 // codeSentOnce has many replicas start one request with the same Idempotency-Key at once, and one of them later.

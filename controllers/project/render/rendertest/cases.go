@@ -131,6 +131,7 @@ var options = []struct {
 	{"platforms", func(_ *verifyv1.VerificationProject, o *render.Options) {
 		o.WhatsAppURL = "https://graph.example.com"
 		o.TelegramURL = "https://bots.example.com"
+		o.GatewayURL = "https://codes.example.com"
 		o.SimulatorURL = "http://simulator.phoneproof-system:8080"
 	}},
 	{"webhook-rules", useWebhookRules},

@@ -1,4 +1,4 @@
-package whatsapp
+package messenger
 
 import (
 	"context"
@@ -16,12 +16,45 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
+// CodePlatform sends codes through one messenger. It is safe for concurrent use.
+type CodePlatform interface {
+	// SendCode sends a code to the number of a request, in one call that is never repeated and ends with ctx. The state of the result is
+	// empty if the code may have been sent.
+	SendCode(ctx context.Context, s *settings.Settings, r *verification.Request, code redact.Value[string]) verification.CodeResult
+	// CodeReasons returns the reasons of its results.
+	CodeReasons() []string
+}
+
+const (
+	// MaxCodesInFlight bounds the codes that a replica sends at a time.
+	MaxCodesInFlight = 64
+	// codeResultPause is the wait between two tries to store the result of a code, codeResultTimeout bounds one of them.
+	codeResultPause   = 250 * time.Millisecond
+	codeResultTimeout = 1500 * time.Millisecond
+	// drainCodes bounds how long codes are still sent after the end: none is longer than that on its way.
+	drainCodes = verification.CodeSendTime
+)
+
+// The reasons of results that no answer of a platform gives.
+const (
+	CodeUnreachable   = "unreachable"    // no connection, so nothing was sent
+	CodeTooLate       = "too_late"       // the time to send had passed
+	CodeNotConfigured = "not_configured" // the project has no account, secret or template any more
+	CodeNoAnswer      = "no_answer"      // the message may have been sent
+)
+
+// NewCodeNotSent returns the result of a code that was not sent, for a reason that does not depend on the number.
+func NewCodeNotSent(reason string) verification.CodeResult {
+	return verification.CodeResult{State: verification.CodeNotSent, Reason: reason}
+}
+
 // CodeSenderOptions configure a CodeSender. All but Log are required.
 type CodeSenderOptions struct {
 	// Settings returns the current settings of the project; never nil.
 	Settings func() *settings.Settings
 	Service  *verification.Service
-	Client   *Client
+	// Platforms are those that codes are sent through.
+	Platforms map[verification.Method]CodePlatform
 	// Clock is the store's time, by which a send ends.
 	Clock   clock.PassiveClock
 	Metrics *CodeMetrics
@@ -44,7 +77,10 @@ var _ verification.CodeSender = (*CodeSender)(nil)
 
 // NewCodeSender returns a sender that works at once.
 func NewCodeSender(o CodeSenderOptions) *CodeSender {
-	return &CodeSender{CodeSenderOptions: o, slots: make(chan struct{}, maxCodesInFlight), taken: map[string]int{}}
+	for method, platform := range o.Platforms {
+		o.Metrics.addReasons(method, platform.CodeReasons())
+	}
+	return &CodeSender{CodeSenderOptions: o, slots: make(chan struct{}, MaxCodesInFlight), taken: map[string]int{}}
 }
 
 // codeSlot is the place of one code.
@@ -61,7 +97,7 @@ func (s *CodeSender) ReserveSlot(keyName string, given redact.Value[string]) (ve
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.slots
-	if s.taken[keyName] >= max(1, maxCodesInFlight/max(2, len(s.Settings().Keys.DeliverNames()))) {
+	if s.taken[keyName] >= max(1, MaxCodesInFlight/max(2, len(s.Settings().Keys.DeliverNames()))) {
 		free = nil
 	}
 	select {
@@ -90,7 +126,7 @@ func (s codeSlot) StartSending(r verification.Request) {
 		defer panics.Recover(func(failure error) { s.Log.Error(failure, "sending of code ended", "requestID", r.ID) })
 		result := s.sendCode(&r, s.given)
 		s.Metrics.countResult(&r, result)
-		if result.State != verification.CodeSent { // other reasons may say who has WhatsApp
+		if result.State != verification.CodeSent { // other reasons may say who has the messenger
 			s.Log.Info("code not sent", "requestID", r.ID, "reason", result.Reason)
 		}
 		if result.State != "" {
@@ -117,28 +153,25 @@ func (s *CodeSender) sendCode(r *verification.Request, given redact.Value[string
 	current, now := s.Settings(), s.Clock.Now()
 	left := r.CreatedAt.Add(verification.CodeSendTime).Sub(now)
 	if left <= 0 {
-		return newNotSent(reasonTooLate)
+		return NewCodeNotSent(CodeTooLate)
 	}
 	code, ok := given, r.IsDelivery()
 	if !ok {
 		code, ok = current.DeliveredCode(r, now)
 	}
-	if !ok || current.WhatsApp.Codes == nil {
-		return newNotSent(reasonNotConfigured)
+	platform := s.Platforms[r.Method]
+	if _, sent := current.CodeCountries(r.Method); !ok || !sent || platform == nil {
+		return NewCodeNotSent(CodeNotConfigured)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), left) // the client has a bound of its own, if the clocks differ
 	defer cancel()
-	codes := current.WhatsApp.Codes
-	answered, err := s.Client.SendCode(ctx, current.WhatsApp, r.Phone, CodeTemplate{
-		Name: codes.TemplateName, Language: codes.LanguageFor(r.Locale), Code: code, Reference: newCodeReference(r),
-	})
-	return judgeCode(err, answered, r.Phone)
+	return platform.SendCode(ctx, current, r, code)
 }
 
 // recordResult stores the result of a code. While the store is away it tries until the result is shown as unknown.
 func (s *CodeSender) recordResult(r *verification.Request, result verification.CodeResult) {
 	left := r.CreatedAt.Add(verification.CodeUnknownAfter - time.Second).Sub(s.Clock.Now())
-	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, messageTimeout), verification.CodeUnknownAfter))
+	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, codeResultTimeout), verification.CodeUnknownAfter))
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, codeResultPause, true, func(ctx context.Context) (bool, error) {
 		err := s.Service.RecordCodeResult(ctx, r.ID, r.CreatedAt, result, s.Settings().EventKinds())

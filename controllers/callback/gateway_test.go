@@ -1,0 +1,96 @@
+package callback
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/redact"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// gatewayAnswer is what a played Gateway answers.
+type gatewayAnswer string
+
+func (a *gatewayAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(*a))), Request: r}, nil
+}
+
+// TestGateway_condition follows the answers to codes, and starts anew with another token.
+func TestGateway_condition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, answer := NewWithT(t), new(gatewayAnswer)
+		client, err := telegram.NewGatewayClient(telegram.ClientOptions{Transport: answer})
+		g.Expect(err).NotTo(HaveOccurred())
+		current := &settings.Settings{Generation: 7, Telegram: &settings.Telegram{
+			BotToken: settings.NewSecret([]byte("1:bot")), Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("token"))},
+		}}
+		gateway, err := telegram.NewGateway(telegram.GatewayOptions{
+			Settings: func() *settings.Settings { return current }, Client: client, Clock: clock.RealClock{}, Log: logr.Discard(),
+			Registerer: prometheus.NewRegistry(),
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		var changes verification.Notifier
+		var last metav1.Condition
+		watch := NewGateway(Options{
+			Settings: func() *settings.Settings { return current },
+			Changes:  func() (<-chan struct{}, func()) { return changes.Subscribe("") },
+			Set:      func(condition metav1.Condition) { last = condition },
+			Withdraw: func(conditionType string) { last = metav1.Condition{Type: conditionType, Reason: "withdrawn"} },
+		}, gateway)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- watch.Run(ctx) }()
+		expect := func(status metav1.ConditionStatus, reason string) {
+			t.Helper()
+			<-time.After(time.Minute)
+			synctest.Wait()
+			g.Expect([]any{last.Type, last.Status, last.Reason}).To(Equal([]any{verifyv1.ConditionGatewayReady, status, reason}))
+		}
+		expect(metav1.ConditionUnknown, verifyv1.ReasonGatewayUnchecked)
+		for _, row := range []struct {
+			answer gatewayAnswer
+			status metav1.ConditionStatus
+			reason string
+		}{
+			{`{"ok":false,"error":"ACCESS_TOKEN_INVALID"}`, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected},
+			{`{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty},
+			{`{"ok":false,"error":"PHONE_NUMBER_NOT_FOUND"}`, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty},
+			{`{"ok":true,"result":{"request_id":"1"}}`, metav1.ConditionTrue, verifyv1.ReasonGatewayTakesCodes},
+			{`{"ok":false,"error":"SENDER_NOT_OWNED"}`, metav1.ConditionFalse, verifyv1.ReasonSenderRejected},
+		} {
+			*answer = row.answer
+			r := &verification.Request{ID: "vr1", Method: verification.Telegram, ExpiresAt: time.Now().Add(time.Minute)}
+			gateway.SendCode(t.Context(), current, r, redact.New("12345678"))
+			expect(row.status, row.reason)
+			g.Expect(last.ObservedGeneration).To(BeEquivalentTo(7))
+		}
+		change := func(codes *settings.GatewayCodes, bot string) {
+			current = &settings.Settings{Telegram: &settings.Telegram{BotToken: settings.NewSecret([]byte(bot)), Codes: codes}}
+			changes.Notify("")
+		}
+		change(&settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}, "1:bot")
+		expect(metav1.ConditionUnknown, verifyv1.ReasonGatewayUnchecked)
+		change(&settings.GatewayCodes{}, "1:bot")
+		expect(metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady)
+		change(&settings.GatewayCodes{Token: settings.NewSecret([]byte("token"))}, "")
+		expect(metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady)
+		change(nil, "1:bot")
+		expect("", "withdrawn")
+		stop()
+		g.Expect(<-ended).To(Succeed())
+	})
+}
