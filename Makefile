@@ -227,7 +227,7 @@ DURATION ?= 3m
 REQUESTS ?= 0
 RATE ?= 15
 KILLS ?= 20
-CODEKILLS ?= 200
+CODEKILLS ?= 260
 STORE ?= postgresql,kubernetes
 SEED ?= 0
 # A standby of the database, synchronous or asynchronous, and how often it is promoted.

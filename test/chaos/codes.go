@@ -35,7 +35,9 @@ const (
 
 // addCodes lets the project send codes for its first API key.
 func addCodes(p *verifyv1.VerificationProject, store system.Store) {
-	system.SendCodes(p, map[system.Store]int32{system.Kubernetes: codesInCluster, system.PostgreSQL: codesPerDay}[store])
+	perDay := map[system.Store]int32{system.Kubernetes: codesInCluster, system.PostgreSQL: codesPerDay}[store]
+	system.SendCodes(p, perDay/2)
+	system.SendGatewayCodes(p, perDay/2)
 	p.Spec.APIKeys[0].Scopes = []verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeDeliver}
 }
 
@@ -70,17 +72,17 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- t.load.RunCodes(ctx, stop) }() // ends after stop
 	var err error
-	for _, kind := range kills {
+	for _, kill := range kills {
 		for range marks {
 			if err = t.awaitFlight(ctx, codesInFlight+flightSpare, flightTimeout); err != nil {
 				break
 			}
-			if err = t.killAt(ctx, kind); !errors.Is(err, errNotReached) {
+			if err = t.killAt(ctx, kill); !errors.Is(err, errNotReached) {
 				break
 			}
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w", kind, err)
+			err = fmt.Errorf("%s: %w", kill.Kind, err)
 			break
 		}
 	}
@@ -118,7 +120,7 @@ func (t *trial) awaitFlight(ctx context.Context, enough int, timeout time.Durati
 var errNotReached = errors.New("no request reached the point")
 
 // killAt plays one marked user, and kills the replica that has the user's code at the point. It replaces the replica.
-func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
+func (t *trial) killAt(ctx context.Context, on schedule.CodeKill) error {
 	killed := make(chan error, 1)
 	var u *load.CodeUser
 	kill := func(client string) {
@@ -132,19 +134,19 @@ func (t *trial) killAt(ctx context.Context, kind schedule.Kind) error {
 			return
 		}
 		r := p.current()
-		f := ledger.Fault{Kind: string(kind), From: time.Now(), Victims: []string{r.Name}, Replica: r.API}
+		f := ledger.Fault{Kind: string(on.Kind), From: time.Now(), Victims: []string{r.Name}, Replica: r.API}
 		r.Kill()
 		f.Until = time.Now()
 		killed <- errors.Join(t.faults.Append(f), t.roster.startReplica(p))
 	}
-	switch kind {
+	switch on.Kind {
 	case schedule.KillAfterSend:
-		u = t.load.NewMarked(true, func(_, sender string) { kill(sender) })
+		u = t.load.NewMarked(on.Telegram, true, func(_, sender string) { kill(sender) })
 	case schedule.KillBeforeResult:
-		u = t.load.NewMarked(false, func(request, _ string) { t.lines.stopResult(request, kill) })
+		u = t.load.NewMarked(on.Telegram, false, func(request, _ string) { t.lines.stopResult(request, kill) })
 	default:
-		u = t.load.NewMarked(false, nil)
-		t.lines.stopCreation(u.Number, kind == schedule.KillAfterCommit, kill)
+		u = t.load.NewMarked(on.Telegram, false, nil)
+		t.lines.stopCreation(u.Number, on.Kind == schedule.KillAfterCommit, kill)
 	}
 	defer close(u.Gate)
 	defer t.lines.stopNothing()

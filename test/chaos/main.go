@@ -67,7 +67,7 @@ func parseOptions(args []string) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the run of each store, if -requests is zero")
 	flags.IntVar(&o.requests, "requests", 0, "verifications for each store, and more while faults need them; zero means as many as there is time for")
 	flags.IntVar(&o.kills, "kills", 20, "number of kill -9 of single replicas; other faults come in proportion")
-	flags.IntVar(&o.codeKills, "codekills", 200, "number of kill -9 at named points on the way of a code, on all stores together")
+	flags.IntVar(&o.codeKills, "codekills", 260, "number of kill -9 at named points on the way of a code, on all stores together")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the faults; zero draws one")
 	flags.IntVar(&o.workers, "workers", 32, "number of concurrent clients")
 	flags.Float64Var(&o.rate, "rate", 15,

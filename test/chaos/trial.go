@@ -106,7 +106,8 @@ func (t *trial) startSystem(ctx context.Context) error {
 	}
 	t.system, err = system.Start(ctx, system.Options{
 		Store: t.store, Standby: t.standby, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
-		Telegram: "http://" + t.platform.Address, Graph: "http://" + t.platform.Address, Project: t.editProject,
+		Telegram: "http://" + t.platform.Address, Graph: "http://" + t.platform.Address, Gateway: "http://" + t.platform.Address,
+		Project:     t.editProject,
 		DatabaseURI: t.lines.routeDatabase, APIServer: t.lines.routeAPIServer,
 		// The witness needs it for the times of commits.
 		PostgreSQL: map[string]string{"track_commit_timestamp": "on"},

@@ -21,12 +21,13 @@ const projectName = "shop"
 
 // The files of a project's secrets, all in the Secret of its name.
 const (
-	keyAPI         = "api-key"
-	keyWebhook     = "webhook"
-	keyAccessToken = "access-token"
-	keyApp         = "app-secret"
-	keyBotToken    = "bot-token"
-	keyURI         = "uri"
+	keyAPI          = "api-key"
+	keyWebhook      = "webhook"
+	keyAccessToken  = "access-token"
+	keyApp          = "app-secret"
+	keyBotToken     = "bot-token"
+	keyGatewayToken = "gateway-token"
+	keyURI          = "uri"
 )
 
 // unreachableURL refuses every connection, so that no request leaves the machine.
@@ -134,6 +135,7 @@ func (p *Project) newObject(account int) *verifyv1.VerificationProject {
 func (p *Project) writeFirst(ctx context.Context, object *verifyv1.VerificationProject) error {
 	secrets := map[string]string{
 		keyAPI: p.Key, keyWebhook: p.WebhookSecret, keyApp: p.AppSecret, keyAccessToken: "EAAG" + rand.Text(), keyBotToken: p.BotToken,
+		keyGatewayToken: "AAAA" + rand.Text(),
 	}
 	if p.system.PrimaryDatabase() != nil {
 		secrets[keyURI] = p.system.databaseURI()
@@ -187,6 +189,14 @@ func (s *System) databaseURI() string {
 		return s.options.DatabaseURI(uri)
 	}
 	return uri
+}
+
+// SendGatewayCodes is the same through Telegram, for a project with a bot.
+func SendGatewayCodes(p *verifyv1.VerificationProject, maxPerDay int32) {
+	p.Spec.Telegram.Codes = &verifyv1.GatewayCodes{
+		GatewayTokenSecretRef: verifyv1.SecretKeyRef{Name: projectName, Key: keyGatewayToken},
+		AllowedCountries:      []verifyv1.Country{"DE"}, MaxPerDay: maxPerDay,
+	}
 }
 
 // SendCodes lets a project send that many codes a day to German numbers, with limits that no test meets.

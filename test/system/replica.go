@@ -68,6 +68,7 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 func (p *Project) serveFlags() []string {
 	o := p.system.options
 	flags := []string{"--whatsapp-url=" + orUnreachable(o.Graph), "--telegram-url=" + orUnreachable(o.Telegram)}
+	flags = append(flags, "--telegram-gateway-url="+orUnreachable(o.Gateway))
 	if p.system.Plane != nil {
 		return append(flags, "--project="+p.Name(), "--kubeconfig="+p.kubeconfig)
 	}

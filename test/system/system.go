@@ -61,6 +61,8 @@ type Options struct {
 	Environment []string
 	// Telegram is the base URL of a Bot API. If it is empty, the projects have no bot.
 	Telegram string
+	// Gateway is the base URL of Telegram's Gateway; empty for none.
+	Gateway string
 	// Graph is the base URL of a Graph API, which receives the replies to WhatsApp users; if it is empty, a URL that refuses
 	// connections is used.
 	Graph string

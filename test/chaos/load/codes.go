@@ -35,6 +35,7 @@ type CodeUser struct {
 	Gate chan struct{}
 
 	n      int64
+	method string
 	random *rand.Rand
 	plan   plan
 	fate   ledger.Fate
@@ -47,7 +48,7 @@ func (l *Load) newCodeUser() *CodeUser {
 	n := l.codes.next.Add(1)
 	u := &CodeUser{
 		Number: fmt.Sprintf("+49171%07d", n), n: n, random: rand.New(rand.NewPCG(l.Seed, uint64(n)<<32)),
-		fate: ledger.Proven, key: fmt.Sprintf("code-%d-%d", l.Seed, n),
+		method: [...]string{"WHATSAPP", "TELEGRAM"}[n%2], fate: ledger.Proven, key: fmt.Sprintf("code-%d-%d", l.Seed, n),
 	}
 	switch drawn := u.random.Float64(); {
 	case drawn < 0.15:
@@ -63,10 +64,11 @@ func (l *Load) newCodeUser() *CodeUser {
 	return u
 }
 
-// NewMarked returns a user who is played by PlayMarked. received is called when the platform has the code, with its request and the name
-// of its sender, before it answers; with lost it never answers.
-func (l *Load) NewMarked(lost bool, received func(request, sender string)) *CodeUser {
+// NewMarked returns a user, of Telegram or WhatsApp, who is played by PlayMarked. received is called when the platform has the code, with
+// its request and the name of its sender, before it answers; with lost it never answers.
+func (l *Load) NewMarked(telegram, lost bool, received func(request, sender string)) *CodeUser {
 	u := l.newCodeUser()
+	u.method = map[bool]string{false: "WHATSAPP", true: "TELEGRAM"}[telegram]
 	u.fate, u.Gate, u.plan = ledger.Proven, make(chan struct{}), plan{answer: ledger.CodeAccepted, received: received}
 	if lost {
 		u.plan.answer = ledger.CodeKilled
@@ -150,7 +152,7 @@ func (l *Load) askForCode(ctx context.Context, replica string, u *CodeUser) bool
 		"Authorization": {"Bearer " + l.Key()}, "Content-Type": {"application/json"}, "Idempotency-Key": {u.key},
 	}
 	try := ledger.Try{Asked: time.Now(), Key: u.key, Replica: replica}
-	body := fmt.Sprintf(`{"phoneNumber":%q,"method":"WHATSAPP","deliver":"CODE","subject":"user-%d"}`, u.Number, u.n)
+	body := fmt.Sprintf(`{"phoneNumber":%q,"method":%q,"deliver":"CODE","subject":"user-%d"}`, u.Number, u.method, u.n)
 	status, content := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/init", header, body)
 	try.At, try.Answer = time.Now(), status
 	l.recordError(l.Tries.Append(try))
@@ -176,7 +178,7 @@ func (l *Load) askForCode(ctx context.Context, replica string, u *CodeUser) bool
 	u.id = answer.RequestID
 	words := strings.Fields(answer.ExpectedText)
 	l.recordError(l.Clients.Append(ledger.Ack{
-		Asked: try.Asked, At: try.At, Key: u.key, ID: u.id, Phone: u.Number, Number: u.Number, Method: "WHATSAPP",
+		Asked: try.Asked, At: try.At, Key: u.key, ID: u.id, Phone: u.Number, Number: u.Number, Method: u.method,
 		Code: words[len(words)-1], Fate: u.fate, Expires: answer.ExpiresAt, Session: true,
 	}))
 	return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type Desk struct {
 	mu       sync.Mutex
 	plans    map[string]plan
 	digits   map[string]string
+	checked  map[string]bool // by Telegram's id of the code
 	inFlight int
 	err      error
 }
@@ -42,7 +44,7 @@ func (d *Desk) planCode(number string, p plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.plans == nil {
-		d.plans, d.digits = map[string]plan{}, map[string]string{}
+		d.plans, d.digits, d.checked = map[string]plan{}, map[string]string{}, map[string]bool{}
 	}
 	d.plans[number] = p
 }
@@ -66,6 +68,62 @@ func (d *Desk) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
+}
+
+// gatewayCall is the body of a call of Telegram's Gateway, whose request_id is "gw" and the request.
+type gatewayCall struct {
+	Number    string `json:"phone_number"`
+	Code      string `json:"code"`
+	Payload   string `json:"payload"`
+	RequestID string `json:"request_id"`
+}
+
+// gatewayAnswer is the RequestStatus of a code.
+const gatewayAnswer = `{"ok":true,"result":{"request_id":"gw%s","phone_number":%q,"request_cost":0.01,"remaining_balance":5}}`
+
+// serveGateway takes a code for Telegram, or the one check of it, and reports whether the call was of the Gateway.
+func (d *Desk) serveGateway(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	var c gatewayCall
+	switch _ = json.Unmarshal(body, &c); r.URL.Path {
+	case "/sendVerificationMessage":
+		var err error
+		if len(c.Code) != 8 {
+			err = fmt.Errorf("the code of %s has %d digits", c.Payload, len(c.Code))
+		}
+		d.take(r, ledger.Code{At: time.Now(), Request: c.Payload, Number: c.Number, Digits: c.Code}, err, func(answer ledger.CodeAnswer) {
+			answerGateway(w, answer, c)
+		})
+	case "/checkVerificationStatus":
+		d.recordCheck(c.RequestID)
+		_, _ = fmt.Fprintf(w, gatewayAnswer, strings.TrimPrefix(c.RequestID, "gw"), "")
+	default:
+		return false
+	}
+	return true
+}
+
+// recordCheck records a check of a code, of which there must be one at most.
+func (d *Desk) recordCheck(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.checked[id] && d.err == nil {
+		d.err = fmt.Errorf("the code %s was checked twice", id)
+	}
+	d.checked[id] = true
+}
+
+// answerGateway answers as Telegram's Gateway does.
+func answerGateway(w http.ResponseWriter, answer ledger.CodeAnswer, c gatewayCall) {
+	switch answer {
+	case ledger.CodeRefusedNumber:
+		_, _ = io.WriteString(w, `{"ok":false,"error":"PHONE_NUMBER_NOT_FOUND"}`)
+	case ledger.CodeRefusedTemplate:
+		_, _ = io.WriteString(w, `{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`)
+	case ledger.CodeLost, ledger.CodeKilled:
+		panic(http.ErrAbortHandler)
+	case ledger.CodeAccepted:
+		_, _ = fmt.Fprintf(w, gatewayAnswer, c.Payload, c.Number)
+	}
 }
 
 // codeCall is the body of a call that sends a template.
@@ -106,22 +164,31 @@ func (c *codeCall) readCode() (ledger.Code, error) {
 
 // serve takes a code, and reports whether the call sent one.
 func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	if d.serveGateway(w, r, body) {
+		return true
+	}
 	var c codeCall
 	if json.Unmarshal(body, &c) != nil || c.Type != "template" {
 		return false
 	}
 	code, err := c.readCode()
+	d.take(r, code, err, func(answer ledger.CodeAnswer) { answerCode(w, answer, c.To) })
+	return true
+}
+
+// take takes a code as it was planned for its number, and answers; it does not if err says that the code is not complete.
+func (d *Desk) take(r *http.Request, code ledger.Code, err error, answer func(ledger.CodeAnswer)) {
 	p := d.begin(code.Number)
 	defer d.end(&err)
 	if err != nil {
-		return true
+		return
 	}
 	code.Answer = p.answer
 	if code.Stored, err = d.Stored(context.WithoutCancel(r.Context()), code.Request); err != nil {
-		return true
+		return
 	}
 	if err = d.Codes.Append(code); err != nil {
-		return true
+		return
 	}
 	if p.answer.Accepted() {
 		d.deliver(code)
@@ -130,8 +197,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		p.received(code.Request, d.Caller(r.RemoteAddr))
 	}
 	d.hold(r.Context(), p.hold)
-	answerCode(w, p.answer, c.To)
-	return true
+	answer(p.answer)
 }
 
 // Calm ends the wait of all answers, and of those that come.

@@ -13,13 +13,19 @@ func OfCodes() []Kind {
 	return []Kind{KillBeforeCommit, KillAfterCommit, KillAfterSend, KillBeforeResult}
 }
 
-// CodeKills returns the kinds of the kills of one store out of count in all runs: few are for an API server, which
-// stores fewer codes.
-func CodeKills(count int, apiServer bool) []Kind {
-	of, kills := OfCodes(), []Kind(nil)
+// CodeKill is a kill on the way of a code, through WhatsApp or Telegram.
+type CodeKill struct {
+	Kind     Kind
+	Telegram bool
+}
+
+// CodeKills returns the kills of one store out of count in all runs. A round has each kind once: one round in 17 is for an API server,
+// which stores fewer codes, and one in five is of codes through Telegram.
+func CodeKills(count int, apiServer bool) []CodeKill {
+	of, kills := OfCodes(), []CodeKill(nil)
 	for n := range count {
-		if (n%(13*len(of)) < len(of)) == apiServer {
-			kills = append(kills, of[n%len(of)])
+		if round := n / len(of); (round%17 == 0) == apiServer {
+			kills = append(kills, CodeKill{of[n%len(of)], round%5 == 2})
 		}
 	}
 	return kills

@@ -40,16 +40,20 @@ func TestDraw(t *testing.T) {
 
 func TestCodeKills(t *testing.T) {
 	g := NewWithT(t)
-	for count, inCluster := range map[int]int{0: 0, 12: 4, 200: 16} {
-		each := map[schedule.Kind]int{}
+	for count, in := range map[int]struct{ cluster, telegram int }{0: {0, 0}, 16: {4, 4}, 260: {16, 52}} {
+		each, telegram := map[schedule.Kind]int{}, map[schedule.Kind]int{}
 		kills := slices.Concat(schedule.CodeKills(count, true), schedule.CodeKills(count, false))
 		g.Expect(kills).To(HaveLen(count))
-		g.Expect(schedule.CodeKills(count, true)).To(HaveLen(inCluster))
-		for _, kind := range kills {
-			each[kind]++
+		g.Expect(schedule.CodeKills(count, true)).To(HaveLen(in.cluster))
+		for _, kill := range kills {
+			each[kill.Kind]++
+			if kill.Telegram {
+				telegram[kill.Kind]++
+			}
 		}
 		for _, kind := range schedule.OfCodes() {
 			g.Expect(each[kind]).To(Equal(count/4), "%s of %d", kind, count)
+			g.Expect(telegram[kind]).To(Equal(in.telegram/4), "%s of %d through Telegram", kind, count)
 		}
 	}
 }
