@@ -185,7 +185,7 @@ type Request struct {
 	Locale            string            `json:"locale"`
 	// APIKey is the name of the API key that started it; empty for one that was made with kubectl.
 	APIKey string `json:"apiKey"`
-	// CodeReason is what WhatsApp answered to the code. Do not show it to users. Get returns it, and lists do not.
+	// CodeReason is what the messenger answered to the code. Do not show it to users. Get returns it, and lists do not.
 	CodeReason string `json:"codeReason"`
 	// Delivery is nil if the request has no event.
 	Delivery *Delivery `json:"delivery"`

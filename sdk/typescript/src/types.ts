@@ -112,7 +112,7 @@ export interface StoredRequest extends Status {
   locale?: string
   /** The name of the API key that started it. */
   apiKey?: string
-  /** What WhatsApp answered to the code. Do not show it to users. */
+  /** What the messenger answered to the code. Do not show it to users. */
   codeReason?: string
   /** How far the event of the request is. */
   delivery?: EventDelivery
