@@ -106,16 +106,24 @@ func refuseRepeated(all []use, next map[string]secretState) {
 	}
 }
 
-// refuseMixed rejects a WhatsApp account with one simulated and one real credential: one of them would be sent to the wrong
-// service.
+// refuseMixed rejects credentials that belong together if one is simulated and one is real. Of WhatsApp one would be sent to the wrong
+// service; a real Gateway would send digits that follow from a bot's token that can be guessed. The bot itself goes on.
 func refuseMixed(next map[string]secretState) {
-	token, secret := next[fieldAccessToken], next[fieldAppSecret]
-	if !token.secret.Usable() || !secret.secret.Usable() ||
-		Simulated(token.secret.Current()) == Simulated(secret.secret.Current()) {
-		return
+	refuse := func(fields ...string) {
+		for _, field := range fields {
+			next[field] = secretState{ref: next[field].ref, reason: ReasonMixedSimulator}
+		}
 	}
-	next[fieldAccessToken] = secretState{ref: token.ref, reason: ReasonMixedSimulator}
-	next[fieldAppSecret] = secretState{ref: secret.ref, reason: ReasonMixedSimulator}
+	if isMixed(next[fieldAccessToken].secret, next[fieldAppSecret].secret) {
+		refuse(fieldAccessToken, fieldAppSecret)
+	}
+	if isMixed(next[fieldBotToken].secret, next[fieldGatewayToken].secret) {
+		refuse(fieldGatewayToken)
+	}
+}
+
+func isMixed(a, b Secret) bool {
+	return a.Usable() && b.Usable() && Simulated(a.Current()) != Simulated(b.Current())
 }
 
 // secretAt returns the secret of a field; unusable if the project does not have the field.

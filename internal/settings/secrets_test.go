@@ -232,6 +232,33 @@ func TestSecrets_mixed_simulator(t *testing.T) {
 	}
 }
 
+// TestSecrets_gatewayToken must not be the bot's, and be simulated if that is: codes follow from the bot's token.
+func TestSecrets_gatewayToken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bot, gateway string
+		want         Reason
+	}{
+		"both real":         {goodBotToken, "AAAAgateway", ""},
+		"both simulated":    {"sim_shop_bot", "sim_gateway", ""},
+		"bot simulated":     {"sim_shop_bot", "AAAAgateway", ReasonMixedSimulator},
+		"gateway simulated": {goodBotToken, "sim_gateway", ReasonMixedSimulator},
+		"the bot's":         {goodBotToken, goodBotToken, ReasonInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, values := newProject(), newValues()
+			p.Spec.Telegram.Codes = &verifyv1.GatewayCodes{GatewayTokenSecretRef: ref("shop", "gateway")}
+			values["bot"], values["gateway"] = tc.bot, tc.gateway
+			s := settingsOf(p, values)
+			g.Expect(s.Telegram.BotToken.Usable()).To(BeTrue())
+			g.Expect(s.Telegram.Codes.Token.Usable()).To(Equal(tc.want == ""))
+			if tc.want != "" {
+				g.Expect(s.Problems).To(Equal([]Problem{problem(fieldGatewayToken, "gateway", tc.want)}))
+			}
+		})
+	}
+}
+
 func TestSecrets_steady_state_is_equal(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()

@@ -136,6 +136,10 @@ func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 		if !Simulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid
 		}
+	case kindGateway:
+		if botToken.Match(value) { // the likeliest mistake
+			return nil, ReasonInvalid
+		}
 	case kindWebhook, kindTestWebhook:
 		return acceptWebhook(value)
 	case kindSigning:
