@@ -34,7 +34,7 @@ const (
 	codeDelivered    = "+491711000077" // accepted, and reported as sent, delivered and read
 	codeRefused      = "+491712000077" // refused at once: with 131026, or as a number without Telegram
 	codeRefusedLater = "+491713000077" // accepted, and reported as failed two seconds later; Telegram asks to wait
-	codeSilent       = "+491714000077" // accepted, and nothing after that
+	codeSilent       = "+491714000077" // accepted, and nothing after that; at Telegram the balance is empty
 )
 
 // TestCodes_hideWhoHasWhatsApp looks for a minute at all that a page, and an API key without the scope Read, show of four numbers.
@@ -172,7 +172,7 @@ func (w *secrecy) serve(t *testing.T) {
 			codeRefused: `"error":131026`, codeRefusedLater: `"error":131026,"failed":"2s"`, codeSilent: `"error":131000,"failed":"1h"`,
 		},
 		verification.Telegram: {
-			codeRefusedLater: `"platform":"telegram","gatewayError":"FLOOD_WAIT_5"`, codeSilent: `"platform":"telegram","failed":"1h"`,
+			codeRefusedLater: `"platform":"telegram","gatewayError":"FLOOD_WAIT_5"`, codeSilent: `"platform":"telegram","gatewayError":"BALANCE_NOT_ENOUGH"`,
 		},
 	}[w.method] {
 		w.Expect(w.control("codes", `{"to":"`+number+`",`+rule+`}`)).To(Equal(http.StatusNoContent))

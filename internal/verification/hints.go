@@ -56,7 +56,8 @@ const (
 	// do: the form for the number, beside what was shown. *Please correct your number.* Cancel the request when another number is sent.
 	HintNumberWrong HintKind = "NUMBER_WRONG"
 	// HintCodeNotSent means that no code could be sent, for a reason that does not depend on the number. To do: the link of the same
-	// init. *We cannot send a code right now. Please send us a message instead.* If it lasts: [`CodesReady`](conditions.md#codesready).
+	// init. *We cannot send a code right now. Please send us a message instead.* If it lasts: [`CodesReady`](conditions.md#codesready) or
+	// [`GatewayReady`](conditions.md#gatewayready).
 	HintCodeNotSent HintKind = "CODE_NOT_SENT"
 )
 

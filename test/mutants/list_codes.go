@@ -124,8 +124,8 @@ var codeMutants = []Mutant{
 	},
 	{
 		Name: "code-shows-who-has-telegram", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp or Telegram",
-		Symbol: "telegram.gatewayReasons", Old: `"BALANCE_NOT_ENOUGH": reasonBalance,`,
-		New:   `"BALANCE_NOT_ENOUGH": reasonBalance, "PHONE_NUMBER_NOT_FOUND": reasonAbsent,`,
+		Symbol: "telegram.judgeGateway", Old: "failure.Class == messenger.CallCredentials:",
+		New:   "failure.Class == messenger.CallCredentials || reasonOf(failure.Code) == reasonBalance:",
 		Suite: "telegram", Test: "TestGateway_results",
 	},
 	{

@@ -200,7 +200,7 @@ func TestGateway_ttl(t *testing.T) {
 	}
 }
 
-// TestGateway_results has NOT_SENT for what does not depend on the number alone, and a state of the account for that.
+// TestGateway_results has NOT_SENT for the token alone, and a state of the account for what is true of all codes.
 func TestGateway_results(t *testing.T) {
 	failed := func(word string) string { return fmt.Sprintf(`{"ok":false,"error":%q}`, word) }
 	sent, notSent, unknown := verification.CodeSent, verification.CodeNotSent, verification.CodeState("")
@@ -214,10 +214,10 @@ func TestGateway_results(t *testing.T) {
 		strings.Replace(taken, "4915112345678", "", 1):              {sent, "", GatewayTakes},
 		failed("ACCESS_TOKEN_INVALID"):                              {notSent, "token", GatewayToken},
 		"401 " + failed("ACCESS_TOKEN_REQUIRED"):                    {notSent, "token", GatewayToken},
-		failed("BALANCE_NOT_ENOUGH"):                                {notSent, "balance", GatewayBalance},
-		failed("SENDER_NOT_OWNED"):                                  {notSent, "sender", GatewaySender},
-		failed("SENDER_NOT_VERIFIED"):                               {notSent, "sender", GatewaySender},
-		failed("SENDER_USERNAME_INVALID"):                           {notSent, "sender", GatewaySender},
+		failed("BALANCE_NOT_ENOUGH"):                                {sent, "balance", GatewayBalance},
+		failed("SENDER_NOT_OWNED"):                                  {sent, "sender", GatewaySender},
+		failed("SENDER_NOT_VERIFIED"):                               {sent, "sender", GatewaySender},
+		failed("SENDER_USERNAME_INVALID"):                           {sent, "sender", GatewaySender},
 		failed("PHONE_NUMBER_NOT_FOUND"):                            {sent, "undeliverable", GatewayUnknown},
 		failed("PHONE_NUMBER_INVALID"):                              {sent, "undeliverable", GatewayUnknown},
 		failed("FLOOD_WAIT_30"):                                     {sent, "flood_wait", GatewayUnknown},

@@ -131,10 +131,10 @@ func readGatewayAnswer(a messenger.Answer) (gatewayStatus, error) {
 }
 
 func gatewayFailure(code string) messenger.CallFailure {
-	switch {
-	case gatewayReasons[code] == reasonToken:
+	switch reasonOf(code) {
+	case reasonToken:
 		return messenger.CallCredentials
-	case strings.HasPrefix(code, floodWait):
+	case reasonFlood:
 		return messenger.CallRateLimited
 	default:
 		return messenger.CallRefused
@@ -151,18 +151,21 @@ const (
 	reasonOther   = "other"
 )
 
-// gatewayReasons has the errors that depend on the Gateway's account alone, never on the number: of these no code is sent. All others count
-// as sent, so that no result shows who has Telegram.
-var gatewayReasons = map[string]string{
-	"ACCESS_TOKEN_INVALID": reasonToken, "ACCESS_TOKEN_REQUIRED": reasonToken,
-	"BALANCE_NOT_ENOUGH": reasonBalance,
-	"SENDER_NOT_OWNED":   reasonSender, "SENDER_NOT_VERIFIED": reasonSender, "SENDER_USERNAME_INVALID": reasonSender,
+// reasonOf returns the reason of an error's word.
+func reasonOf(code string) string {
+	for prefix, reason := range map[string]string{
+		"ACCESS_TOKEN_": reasonToken, "BALANCE_NOT_ENOUGH": reasonBalance, "SENDER_": reasonSender, "FLOOD_WAIT": reasonFlood,
+		"PHONE_NUMBER_": reasonAbsent,
+	} {
+		if strings.HasPrefix(code, prefix) {
+			return reason
+		}
+	}
+	return reasonOther
 }
 
-// floodWait begins the error after too many calls. It does not say whether the number or the account is meant.
-const floodWait = "FLOOD_WAIT"
-
-// judgeGateway returns the result of sending a code to the number asked. Its state is empty if that is unknown.
+// judgeGateway returns the result of sending a code to the number asked. Its state is empty if that is unknown. A refused token alone is
+// NOT_SENT: the Gateway may look up the number before balance and sender, so that these errors, too, would show who has Telegram.
 func judgeGateway(err error, answered, asked phone.Number) verification.CodeResult {
 	failure, called := errors.AsType[*GatewayError](err)
 	switch {
@@ -172,19 +175,13 @@ func judgeGateway(err error, answered, asked phone.Number) verification.CodeResu
 		return verification.CodeResult{State: verification.CodeSent}
 	case !called:
 		return messenger.NewCodeNotSent(messenger.CodeNotConfigured)
-	case failure.Unsent && failure.Class == messenger.CallCredentials: // the secret of the token is gone
+	case failure.Class == messenger.CallCredentials: // also if the secret of the token is gone
 		return messenger.NewCodeNotSent(reasonToken)
 	case failure.Unsent:
 		return messenger.NewCodeNotSent(messenger.CodeUnreachable)
 	case failure.Code == "":
 		return verification.CodeResult{Reason: messenger.CodeNoAnswer}
-	case gatewayReasons[failure.Code] != "":
-		return messenger.NewCodeNotSent(gatewayReasons[failure.Code])
-	case strings.HasPrefix(failure.Code, floodWait):
-		return verification.CodeResult{State: verification.CodeSent, Reason: reasonFlood}
-	case strings.HasPrefix(failure.Code, "PHONE_NUMBER_"):
-		return verification.CodeResult{State: verification.CodeSent, Reason: reasonAbsent}
 	default:
-		return verification.CodeResult{State: verification.CodeSent, Reason: reasonOther}
+		return verification.CodeResult{State: verification.CodeSent, Reason: reasonOf(failure.Code)}
 	}
 }

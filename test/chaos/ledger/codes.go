@@ -17,7 +17,7 @@ const (
 	CodeLost            CodeAnswer = "lost"             // accepted, and the answer never comes
 	CodeKilled          CodeAnswer = "killed"           // accepted, and the sender is killed before the answer
 	CodeRefusedNumber   CodeAnswer = "refused-number"   // 131026, or PHONE_NUMBER_NOT_FOUND
-	CodeRefusedTemplate CodeAnswer = "refused-template" // 132001, or BALANCE_NOT_ENOUGH
+	CodeRefusedTemplate CodeAnswer = "refused-template" // 132001, or ACCESS_TOKEN_INVALID
 )
 
 // Accepted reports whether the platform delivers the code to the number.

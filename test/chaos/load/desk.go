@@ -118,7 +118,7 @@ func answerGateway(w http.ResponseWriter, answer ledger.CodeAnswer, c gatewayCal
 	case ledger.CodeRefusedNumber:
 		_, _ = io.WriteString(w, `{"ok":false,"error":"PHONE_NUMBER_NOT_FOUND"}`)
 	case ledger.CodeRefusedTemplate:
-		_, _ = io.WriteString(w, `{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`)
+		_, _ = io.WriteString(w, `{"ok":false,"error":"ACCESS_TOKEN_INVALID"}`)
 	case ledger.CodeLost, ledger.CodeKilled:
 		panic(http.ErrAbortHandler)
 	case ledger.CodeAccepted:
