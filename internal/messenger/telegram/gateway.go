@@ -25,6 +25,8 @@ const (
 	checkDelay = 10 * time.Second
 	// maxOpenCodes bounds the codes that wait for their check. What is over it is not checked.
 	maxOpenCodes = 16384
+	// maxChecks bounds the checks at a time, so that they leave connections to codes.
+	maxChecks = 8
 )
 
 // GatewayOptions configure a Gateway. All are required.
@@ -47,6 +49,7 @@ type Gateway struct {
 
 	cost, refunded prometheus.Counter
 	balance, asOf  *prometheus.GaugeVec // without labels, so that they are absent until a balance is known
+	checks         chan struct{}        // has a value for each check that runs
 
 	mu      sync.Mutex
 	open    map[string]openCode // by the id of the request
@@ -57,9 +60,8 @@ type Gateway struct {
 
 // openCode is a code that is not checked yet.
 type openCode struct {
-	request verification.Request
-	id      string // the Gateway's
-	timer   *time.Timer
+	id    string // the Gateway's
+	timer *time.Timer
 }
 
 // GatewayState is what the Gateway answered last that is true of all codes.
@@ -89,7 +91,7 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, nil)
 	}
 	g := &Gateway{
-		GatewayOptions: o, open: map[string]openCode{},
+		GatewayOptions: o, open: map[string]openCode{}, checks: make(chan struct{}, maxChecks),
 		cost: counter("phoneproof_gateway_cost_dollars_total", "What Telegram's Gateway charged for the codes that this replica sent, in US dollars."),
 		refunded: counter("phoneproof_gateway_refunded_dollars_total",
 			"What Telegram's Gateway refunded of phoneproof_gateway_cost_dollars_total for codes that were not delivered in time, as far as this "+
@@ -127,7 +129,7 @@ func (g *Gateway) SendCode(
 		g.recordState(codes, GatewayTakes)
 		g.cost.Add(max(status.Cost, 0))
 		g.recordBalance(status)
-		g.scheduleCheck(r, status.RequestID, ttl+checkDelay)
+		g.scheduleCheck(r.ID, status.RequestID, ttl+checkDelay)
 	case state == GatewayToken, state == GatewayBalance, state == GatewaySender:
 		g.recordState(codes, state)
 	}
@@ -137,22 +139,23 @@ func (g *Gateway) SendCode(
 // CodeRedeemed checks the code of a request that was proven by it, if this replica sent it. It does not wait.
 func (g *Gateway) CodeRedeemed(r *verification.Request) {
 	if r.Method == verification.Telegram {
-		go g.checkCode(r.ID, true)
+		redeemed := *r
+		go g.checkCode(r.ID, &redeemed)
 	}
 }
 
 // scheduleCheck has the code of a request checked after a time, unless it is entered before.
-func (g *Gateway) scheduleCheck(r *verification.Request, id string, after time.Duration) {
+func (g *Gateway) scheduleCheck(requestID, id string, after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.open) >= maxOpenCodes {
 		return
 	}
-	g.open[r.ID] = openCode{*r, id, time.AfterFunc(after, func() { g.checkCode(r.ID, false) })}
+	g.open[requestID] = openCode{id, time.AfterFunc(after, func() { g.checkCode(requestID, nil) })}
 }
 
-// checkCode asks once what became of the code of a request, and reports that it was entered.
-func (g *Gateway) checkCode(requestID string, entered bool) {
+// checkCode asks once what became of the code of a request, and reports that it was entered if the request was redeemed.
+func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 	defer panics.Recover(func(failure error) { g.Log.Error(failure, "check of code ended", "requestID", requestID) })
 	g.mu.Lock()
 	code, found := g.open[requestID]
@@ -164,9 +167,13 @@ func (g *Gateway) checkCode(requestID string, entered bool) {
 	}
 	code.timer.Stop()
 	check := gatewayCheck{RequestID: code.id}
-	if digits, known := s.DeliveredCode(&code.request, g.Clock.Now()); entered && known {
-		check.Code = digits.Reveal()
+	if redeemed != nil {
+		if digits, known := s.DeliveredCode(redeemed, g.Clock.Now()); known {
+			check.Code = digits.Reveal()
+		}
 	}
+	g.checks <- struct{}{}
+	defer func() { <-g.checks }()
 	status, err := g.Client.call(context.Background(), s.Telegram.Codes, methodCheckStatus, check)
 	if err != nil {
 		g.Log.V(1).Info("check of code failed", "requestID", requestID, "error", err.Error())

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,6 +189,40 @@ func TestGateway_checksAfterRedemption(t *testing.T) {
 		synctest.Wait()
 		f.Expect(f.calls[1:]).To(Equal([]gatewayCall{{"checkVerificationStatus", map[string]any{"request_id": "gw1", "code": code.Reveal()}}}))
 		f.Expect(f.values()).To(Equal(map[string]float64{"cost_dollars_total": 0.01, "balance_dollars": 4.99}), "nothing that is not known")
+	})
+}
+
+// hangingChecks takes each code, and answers no check.
+type hangingChecks struct{ checks atomic.Int64 }
+
+func (h *hangingChecks) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, methodSendVerification) {
+		defer h.checks.Add(-1)
+		h.checks.Add(1)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(taken)), Request: r}, nil
+}
+
+// TestGateway_fewChecksAtOnce, so that a Gateway that answers none has connections left for codes.
+func TestGateway_fewChecksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, platform := newGatewayFixture(t, nil), &hangingChecks{}
+		client, err := NewGatewayClient(ClientOptions{Transport: platform})
+		f.Expect(err).NotTo(HaveOccurred())
+		f.gateway.Client = client
+		r := f.newRequest(time.Minute)
+		for i := range 3 * maxChecks {
+			r.ID = fmt.Sprint("vr", i)
+			f.send(r)
+		}
+		<-time.After(time.Minute + checkDelay)
+		synctest.Wait()
+		f.Expect(platform.checks.Load()).To(BeEquivalentTo(maxChecks))
+		<-time.After(3 * callTimeout)
+		synctest.Wait()
+		f.Expect(platform.checks.Load()).To(BeZero(), "all were made")
 	})
 }
 
