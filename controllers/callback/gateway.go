@@ -12,6 +12,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
+// gatewayInterval is how often the answers to codes are looked at.
+const gatewayInterval = 30 * time.Second
+
 // Gateway keeps the condition GatewayReady of a project. One runs for each term of a lease. It calls nothing: the Gateway has no question
 // that is free and that shows whether it takes codes, so the answers to codes of this replica count.
 type Gateway struct {
@@ -28,13 +31,14 @@ func NewGateway(o Options, gateway *telegram.Gateway) *Gateway {
 
 // Run keeps the condition current until ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
-	settingsChanges, cancel := g.Changes()
-	defer cancel()
-	answers, cancel := g.gateway.Subscribe()
+	changes, cancel := g.Changes()
 	defer cancel()
 	return controllers.Run(ctx, controllers.Options{
-		Reconcile: func(context.Context) (time.Duration, error) { g.updateCondition(g.Settings()); return 0, nil },
-		Changes:   []<-chan struct{}{settingsChanges, answers}, MinGap: minGap, Clock: g.Clock, Log: g.Log,
+		Reconcile: func(context.Context) (time.Duration, error) {
+			g.updateCondition(g.Settings())
+			return controllers.Jitter(gatewayInterval), nil
+		},
+		Changes: []<-chan struct{}{changes}, MinGap: minGap, Clock: g.Clock, Log: g.Log,
 	})
 }
 
@@ -60,11 +64,11 @@ func (g *Gateway) updateCondition(s *settings.Settings) {
 }
 
 // judgeGateway returns the verdict on what the Gateway answered last.
-func judgeGateway(account *settings.Telegram, state telegram.GatewayState) verdict {
+func judgeGateway(account *settings.Telegram, state string) verdict {
 	switch {
 	case !account.Codes.Token.Usable(), !account.BotToken.Usable(): // the digits are made with the bot's token
 		return falseVerdict(verifyv1.ReasonSecretsNotReady, "the secrets of the Gateway or of the bot cannot be read; see SecretsReady")
-	case state == telegram.GatewayTakes:
+	case state == telegram.GatewayAccepts:
 		return trueVerdict(verifyv1.ReasonGatewayTakesCodes, "Telegram's Gateway took the last code")
 	case state == telegram.GatewayToken:
 		return falseVerdict(verifyv1.ReasonCredentialsRejected, "Telegram's Gateway refuses the token; "+

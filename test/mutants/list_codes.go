@@ -125,7 +125,7 @@ var codeMutants = []Mutant{
 	{
 		Name: "code-shows-who-has-telegram", Promise: "docs/security.md#what-holds-at-which-level: learning who has WhatsApp or Telegram",
 		Symbol: "telegram.judgeGateway", Old: "failure.Class == messenger.CallCredentials:",
-		New:   "failure.Class == messenger.CallCredentials || reasonOf(failure.Code) == reasonBalance:",
+		New:   "failure.Class == messenger.CallCredentials || reasonOf(failure.Code) == GatewayBalance:",
 		Suite: "telegram", Test: "TestGateway_results",
 	},
 	{

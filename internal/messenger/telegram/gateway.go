@@ -53,28 +53,17 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	open    map[string]openCode // by the id of the request
-	last    GatewayState
-	account [sha256.Size]byte // the token and the sender that last is about
-	changes verification.Notifier
+	last    string
+	account [sha256.Size]byte // the token and the sender that last and the balance are about
 }
 
 // openCode is a code that is not checked yet.
 type openCode struct {
-	id    string // the Gateway's
-	timer *time.Timer
+	id      string            // the Gateway's
+	account [sha256.Size]byte // of which the code was sent
+	cost    float64           // what it was charged
+	timer   *time.Timer
 }
-
-// GatewayState is what the Gateway answered last that is true of all codes.
-type GatewayState string
-
-// The states.
-const (
-	GatewayUnknown GatewayState = ""
-	GatewayTakes   GatewayState = "takes" // it took a code
-	GatewayToken   GatewayState = reasonToken
-	GatewayBalance GatewayState = reasonBalance
-	GatewaySender  GatewayState = reasonSender
-)
 
 // The metrics of the last balance, which the doctor reads.
 const (
@@ -92,13 +81,13 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 	}
 	g := &Gateway{
 		GatewayOptions: o, open: map[string]openCode{}, checks: make(chan struct{}, maxChecks),
-		cost: counter("phoneproof_gateway_cost_dollars_total", "What Telegram's Gateway charged for the codes that this replica sent, in US dollars."),
+		cost: counter("phoneproof_gateway_cost_dollars_total", "What Telegram's Gateway charged for the codes that this replica sent, in US dollars. Those whose answer was lost are not in it."),
 		refunded: counter("phoneproof_gateway_refunded_dollars_total",
 			"What Telegram's Gateway refunded of phoneproof_gateway_cost_dollars_total for codes that were not delivered in time, as far as this "+
-				"replica checked them: each once, after it was entered or its time was over. Codes of a replica that ended before are not checked."),
+				"replica checked them: each once, after it was entered at the replica that sent it, or its time was over. Codes of a replica that ended before are not checked."),
 		balance: gauge(GatewayBalanceMetric,
-			"Balance at Telegram's Gateway in US dollars, as the last answer to this replica had it. Absent until one had it."),
-		asOf: gauge(GatewayAsOfMetric, "When phoneproof_gateway_balance_dollars was answered."),
+			"Balance at Telegram's Gateway in US dollars, as the last answer to this replica had it. Absent before the first one."),
+		asOf: gauge(GatewayAsOfMetric, "Time of the answer with phoneproof_gateway_balance_dollars, in seconds since 1970."),
 	}
 	for _, collector := range []prometheus.Collector{g.cost, g.refunded, g.balance, g.asOf} {
 		if err := o.Registerer.Register(collector); err != nil {
@@ -110,7 +99,7 @@ func NewGateway(o GatewayOptions) (*Gateway, error) {
 
 // CodeReasons implements messenger.CodePlatform.
 func (g *Gateway) CodeReasons() []string {
-	return []string{reasonToken, reasonBalance, reasonSender, reasonFlood, reasonAbsent, reasonOther}
+	return []string{GatewayToken, GatewayBalance, GatewaySender, reasonFlood, reasonAbsent, reasonOther}
 }
 
 // SendCode implements messenger.CodePlatform.
@@ -124,14 +113,15 @@ func (g *Gateway) SendCode(
 		TTL: int64(ttl / time.Second),
 	})
 	result := judgeGateway(err, status.recipient(), r.Phone)
-	switch state := GatewayState(result.Reason); {
+	switch account := accountOf(codes); {
 	case err == nil:
-		g.recordState(codes, GatewayTakes)
-		g.cost.Add(max(status.Cost, 0))
+		code := openCode{id: status.RequestID, account: account, cost: max(status.Cost, 0)}
+		g.recordState(account, GatewayAccepts)
+		g.cost.Add(code.cost)
 		g.recordBalance(status)
-		g.scheduleCheck(r.ID, status.RequestID, ttl+checkDelay)
-	case state == GatewayToken, state == GatewayBalance, state == GatewaySender:
-		g.recordState(codes, state)
+		g.scheduleCheck(r.ID, code, ttl+checkDelay)
+	case result.Reason == GatewayToken, result.Reason == GatewayBalance, result.Reason == GatewaySender:
+		g.recordState(account, result.Reason)
 	}
 	return result
 }
@@ -145,13 +135,14 @@ func (g *Gateway) CodeRedeemed(r *verification.Request) {
 }
 
 // scheduleCheck has the code of a request checked after a time, unless it is entered before.
-func (g *Gateway) scheduleCheck(requestID, id string, after time.Duration) {
+func (g *Gateway) scheduleCheck(requestID string, code openCode, after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.open) >= maxOpenCodes {
 		return
 	}
-	g.open[requestID] = openCode{id, time.AfterFunc(after, func() { g.checkCode(requestID, nil) })}
+	code.timer = time.AfterFunc(after, func() { g.checkCode(requestID, nil) })
+	g.open[requestID] = code
 }
 
 // checkCode asks once what became of the code of a request, and reports that it was entered if the request was redeemed.
@@ -162,10 +153,13 @@ func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 	delete(g.open, requestID)
 	g.mu.Unlock()
 	s := g.Settings()
-	if !found || s.Telegram == nil || s.Telegram.Codes == nil {
+	if !found {
 		return
 	}
 	code.timer.Stop()
+	if s.Telegram == nil || s.Telegram.Codes == nil || accountOf(s.Telegram.Codes) != code.account {
+		return // another account knows nothing of it
+	}
 	check := gatewayCheck{RequestID: code.id}
 	if redeemed != nil {
 		if digits, known := s.DeliveredCode(redeemed, g.Clock.Now()); known {
@@ -180,7 +174,7 @@ func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 		return
 	}
 	if status.IsRefunded {
-		g.refunded.Add(max(status.Cost, 0))
+		g.refunded.Add(code.cost)
 	}
 	g.recordBalance(status)
 }
@@ -192,30 +186,26 @@ func (g *Gateway) recordBalance(status gatewayStatus) {
 	}
 }
 
-func (g *Gateway) recordState(codes *settings.GatewayCodes, state GatewayState) {
+// recordState records the state of an account, and forgets the balance of another one.
+func (g *Gateway) recordState(account [sha256.Size]byte, state string) {
 	g.mu.Lock()
-	account := accountOf(codes)
-	changed := g.last != state || g.account != account
-	g.last, g.account = state, account
-	g.mu.Unlock()
-	if changed {
-		g.changes.Notify("")
+	defer g.mu.Unlock()
+	if g.account != account {
+		g.balance.Reset()
+		g.asOf.Reset()
 	}
+	g.last, g.account = state, account
 }
 
-// State returns what the Gateway answered last to this replica for the present token and sender.
-func (g *Gateway) State(codes *settings.GatewayCodes) GatewayState {
+// State returns what the Gateway answered last to this replica for the present token and sender, of what is true of all codes:
+// GatewayAccepts, or the reason of a refusal. It is empty before the first such answer.
+func (g *Gateway) State(codes *settings.GatewayCodes) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.account != accountOf(codes) {
-		return GatewayUnknown
+		return ""
 	}
 	return g.last
-}
-
-// Subscribe returns a channel that gets a value, coalesced, after a change of State.
-func (g *Gateway) Subscribe() (changes <-chan struct{}, cancel func()) {
-	return g.changes.Subscribe("")
 }
 
 // accountOf returns what distinguishes the accounts that a project had.

@@ -139,7 +139,7 @@ const taken = `{"ok":true,"result":{"request_id":"gw1","phone_number":"491511234
 	"delivery_status":{"status":"sent","updated_at":1}}}`
 
 func checked(refunded bool) string {
-	return fmt.Sprintf(`{"ok":true,"result":{"request_id":"gw1","phone_number":"4915112345678","request_cost":0.01,"is_refunded":%t,
+	return fmt.Sprintf(`{"ok":true,"result":{"request_id":"gw1","phone_number":"4915112345678","request_cost":0,"is_refunded":%t,
 		"remaining_balance":5.25}}`, refunded)
 }
 
@@ -226,6 +226,18 @@ func TestGateway_fewChecksAtOnce(t *testing.T) {
 	})
 }
 
+// TestGateway_checksNothingOfAnotherAccount after a change of the token.
+func TestGateway_checksNothingOfAnotherAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}})
+		f.send(f.newRequest(time.Minute))
+		f.settings.Telegram.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		f.Expect(f.calls).To(HaveLen(1))
+	})
+}
+
 // TestGateway_ttl is the rest of the request's time, within the Gateway's bounds.
 func TestGateway_ttl(t *testing.T) {
 	for ttl, want := range map[time.Duration]float64{0: 30, time.Second: 30, 90500 * time.Millisecond: 90, 15 * time.Minute: 900, 2 * time.Hour: 3600} {
@@ -242,27 +254,27 @@ func TestGateway_results(t *testing.T) {
 	for answer, want := range map[string]struct {
 		state   verification.CodeState
 		reason  string
-		account GatewayState
+		account string
 	}{
-		taken: {sent, "", GatewayTakes},
-		strings.Replace(taken, "4915112345678", "4915112345679", 1): {sent, "other_number", GatewayTakes},
-		strings.Replace(taken, "4915112345678", "", 1):              {sent, "", GatewayTakes},
+		taken: {sent, "", GatewayAccepts},
+		strings.Replace(taken, "4915112345678", "4915112345679", 1): {sent, "other_number", GatewayAccepts},
+		strings.Replace(taken, "4915112345678", "", 1):              {sent, "", GatewayAccepts},
 		failed("ACCESS_TOKEN_INVALID"):                              {notSent, "token", GatewayToken},
 		"401 " + failed("ACCESS_TOKEN_REQUIRED"):                    {notSent, "token", GatewayToken},
 		failed("BALANCE_NOT_ENOUGH"):                                {sent, "balance", GatewayBalance},
 		failed("SENDER_NOT_OWNED"):                                  {sent, "sender", GatewaySender},
 		failed("SENDER_NOT_VERIFIED"):                               {sent, "sender", GatewaySender},
 		failed("SENDER_USERNAME_INVALID"):                           {sent, "sender", GatewaySender},
-		failed("PHONE_NUMBER_NOT_FOUND"):                            {sent, "undeliverable", GatewayUnknown},
-		failed("PHONE_NUMBER_INVALID"):                              {sent, "undeliverable", GatewayUnknown},
-		failed("FLOOD_WAIT_30"):                                     {sent, "flood_wait", GatewayUnknown},
-		failed("SOMETHING_NEW"):                                     {sent, "other", GatewayUnknown},
-		"500 " + failed("INTERNAL"):                                 {sent, "other", GatewayUnknown},
-		"502 <html>":                                                {unknown, "no_answer", GatewayUnknown},
-		"401 <html>":                                                {unknown, "no_answer", GatewayUnknown},
-		`{"ok":true,"result":{}}`:                                   {unknown, "no_answer", GatewayUnknown},
-		"connection reset":                                          {unknown, "no_answer", GatewayUnknown},
-		"unreachable":                                               {notSent, "unreachable", GatewayUnknown},
+		failed("PHONE_NUMBER_NOT_FOUND"):                            {sent, "undeliverable", ""},
+		failed("PHONE_NUMBER_INVALID"):                              {sent, "undeliverable", ""},
+		failed("FLOOD_WAIT_30"):                                     {sent, "flood_wait", ""},
+		failed("SOMETHING_NEW"):                                     {sent, "other", ""},
+		"500 " + failed("INTERNAL"):                                 {sent, "other", ""},
+		"502 <html>":                                                {unknown, "no_answer", ""},
+		"401 <html>":                                                {unknown, "no_answer", ""},
+		`{"ok":true,"result":{}}`:                                   {unknown, "no_answer", ""},
+		"connection reset":                                          {unknown, "no_answer", ""},
+		"unreachable":                                               {notSent, "unreachable", ""},
 	} {
 		t.Run(answer, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -291,33 +303,28 @@ func TestGateway_callsNothing(t *testing.T) {
 	}
 }
 
-// TestGateway_state is that of the present account, and says when it changes.
+// TestGateway_state is that of the present account, as the balance is.
 func TestGateway_state(t *testing.T) {
 	f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {
-		`{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`, `{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`, `{"ok":false,"error":"PHONE_NUMBER_NOT_FOUND"}`,
+		taken, `{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`, `{"ok":false,"error":"BALANCE_NOT_ENOUGH"}`, `{"ok":false,"error":"PHONE_NUMBER_NOT_FOUND"}`,
 		`{"ok":false,"error":"SENDER_NOT_OWNED"}`,
 	}})
-	changes, cancel := f.gateway.Subscribe()
-	defer cancel()
-	r := f.newRequest(time.Minute)
-	for _, want := range []struct {
-		state   GatewayState
-		changed bool
-	}{{GatewayBalance, true}, {GatewayBalance, false}, {GatewayBalance, false}, {GatewaySender, true}} {
+	r := f.newRequest(time.Hour)
+	for _, want := range []string{GatewayAccepts, GatewayBalance, GatewayBalance, GatewayBalance, GatewaySender} {
 		f.send(r)
-		f.Expect(f.gateway.State(f.settings.Telegram.Codes)).To(Equal(want.state))
-		f.Expect(changes).To(HaveLen(map[bool]int{true: 1}[want.changed]))
-		if want.changed {
-			<-changes
-		}
+		f.Expect(f.gateway.State(f.settings.Telegram.Codes)).To(Equal(want))
 	}
+	f.Expect(f.values()).To(HaveKey("balance_dollars"))
 	for _, change := range []func(*settings.GatewayCodes){
 		func(c *settings.GatewayCodes) { c.SenderUsername = "" }, func(c *settings.GatewayCodes) { c.Token = settings.NewSecret([]byte("new")) },
 	} {
 		changed := *f.settings.Telegram.Codes
 		change(&changed)
-		f.Expect(f.gateway.State(&changed)).To(Equal(GatewayUnknown))
+		f.Expect(f.gateway.State(&changed)).To(BeEmpty())
 	}
+	f.settings.Telegram.Codes.SenderUsername = "another"
+	f.send(r)
+	f.Expect(f.values()).NotTo(HaveKey("balance_dollars"))
 }
 
 // TestGateway_leaksNothing of numbers, codes, tokens and what the Gateway says.

@@ -132,7 +132,7 @@ func readGatewayAnswer(a messenger.Answer) (gatewayStatus, error) {
 
 func gatewayFailure(code string) messenger.CallFailure {
 	switch reasonOf(code) {
-	case reasonToken:
+	case GatewayToken:
 		return messenger.CallCredentials
 	case reasonFlood:
 		return messenger.CallRateLimited
@@ -141,20 +141,25 @@ func gatewayFailure(code string) messenger.CallFailure {
 	}
 }
 
-// The reasons of codes that the Gateway does not take.
+// GatewayAccepts is the state of a Gateway that accepted a code. The others are reasons of refusals that are true of all codes.
 const (
-	reasonToken   = "token"
-	reasonBalance = "balance"
-	reasonSender  = "sender"
-	reasonFlood   = "flood_wait"
-	reasonAbsent  = "undeliverable"
-	reasonOther   = "other"
+	GatewayAccepts = "accepts"
+	GatewayToken   = "token"
+	GatewayBalance = "balance"
+	GatewaySender  = "sender"
+)
+
+// The other reasons of codes that the Gateway refuses.
+const (
+	reasonFlood  = "flood_wait"
+	reasonAbsent = "undeliverable"
+	reasonOther  = "other"
 )
 
 // reasonOf returns the reason of an error's word.
 func reasonOf(code string) string {
 	for prefix, reason := range map[string]string{
-		"ACCESS_TOKEN_": reasonToken, "BALANCE_NOT_ENOUGH": reasonBalance, "SENDER_": reasonSender, "FLOOD_WAIT": reasonFlood,
+		"ACCESS_TOKEN_": GatewayToken, "BALANCE_NOT_ENOUGH": GatewayBalance, "SENDER_": GatewaySender, "FLOOD_WAIT": reasonFlood,
 		"PHONE_NUMBER_": reasonAbsent,
 	} {
 		if strings.HasPrefix(code, prefix) {
@@ -176,7 +181,7 @@ func judgeGateway(err error, answered, asked phone.Number) verification.CodeResu
 	case !called:
 		return messenger.NewCodeNotSent(messenger.CodeNotConfigured)
 	case failure.Class == messenger.CallCredentials: // also if the secret of the token is gone
-		return messenger.NewCodeNotSent(reasonToken)
+		return messenger.NewCodeNotSent(GatewayToken)
 	case failure.Unsent:
 		return messenger.NewCodeNotSent(messenger.CodeUnreachable)
 	case failure.Code == "":
