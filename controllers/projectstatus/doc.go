@@ -1,5 +1,6 @@
 // Package projectstatus writes the conditions that serve maintains into the project's status: SecretsReady, StorageReady,
-// WhatsAppReady, TelegramReady, WebhookHealthy, Silent, Simulated, LimitsContradict, TestEventsOff, CodesReady and CodesLimited.
+// WhatsAppReady, TelegramReady, WebhookHealthy, Silent, Simulated, LimitsContradict, TestEventsOff, CodesReady, GatewayReady and
+// CodesLimited.
 //
 //	settings, store, receiver, Board --> judgeConditions --> one server-side apply, if anything changed --> Events
 //

@@ -45,12 +45,13 @@ func NewCallMetrics(registerer prometheus.Registerer) (*CallMetrics, error) {
 	m := &CallMetrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "phoneproof_platform_call_duration_seconds",
-			Help:    "How long calls of the Graph API and the Bot API took until their answer was read or they failed. getUpdates is a long poll.",
+			Help:    "How long calls of the Graph API, the Bot API and Telegram's Gateway took until their answer was read or they failed. getUpdates is a long poll.",
 			Buckets: []float64{.1, .25, .5, 1, 5, 40},
 		}, []string{"method", "operation"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_platform_call_errors_total",
-			Help: "Calls of the Graph API and the Bot API that failed, by what they met. Calls that ended with their caller are not counted.",
+			Help: "Calls of the Graph API, the Bot API and Telegram's Gateway that failed, by what they met: refused is also a code to a number " +
+				"without Telegram. Calls that ended with their caller are not counted.",
 		}, []string{"method", "operation", "class"}),
 	}
 	for _, collector := range []prometheus.Collector{m.duration, m.errors} {
