@@ -93,7 +93,7 @@ func TestInit_deliverRefusals(t *testing.T) {
 		"empty":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":"","subject":"a"}`), 400, verification.CodeInvalidDeliver, "deliver"},
 		"array":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":["CODE"],"subject":"a"}`), 400, codeInvalidType, "deliver"},
 		"twice":                   {initRequest(keyCodes, `{"phoneNumber":"`+german+`","deliver":null,"deliver":"CODE","subject":"a"}`), 400, codeInvalidJSON, "deliver"},
-		"Telegram":                {codeFor(keyCodes, german, `,"method":"TELEGRAM","subject":"a"`), 400, verification.CodeCodesNotConfigured, "deliver"},
+		"Telegram":                {codeFor(keyCodes, german, `,"method":"TELEGRAM","subject":"a"`), 400, verification.CodeCodesNotConfigured, ""},
 		"POSSESSION":              {codeFor(keyCodes, german, `,"assurance":"POSSESSION","subject":"a"`), 400, verification.CodeInvalidAssurance, "assurance"},
 		"without the scope":       {codeFor(keyInit, german, withSubject), 403, codeInsufficientScope, "deliver"},
 		"without a subject":       {codeFor(keyCodes, german, ""), 400, codeMissingField, "subject"},

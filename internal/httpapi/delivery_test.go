@@ -139,7 +139,7 @@ func TestDeliver_refusals(t *testing.T) {
 		"null":              {initRequest(keyCodes, `{"phoneNumber":"`+german+`","code":null}`), 400, codeInvalidType, "code"},
 		"twice":             {initRequest(keyCodes, `{"phoneNumber":"`+german+`","code":"1234","code":"5678"}`), 400, codeInvalidJSON, "code"},
 		"no phone number":   {initRequest(keyCodes, `{"code":"1234"}`), 400, codeMissingField, "phoneNumber"},
-		"Telegram":          {deliverFor(keyCodes, german, "1234", `,"method":"TELEGRAM"`), 400, verification.CodeCodesNotConfigured, "deliver"},
+		"Telegram":          {deliverFor(keyCodes, german, "1234", `,"method":"TELEGRAM"`), 400, verification.CodeCodesNotConfigured, ""},
 		"another messenger": {deliverFor(keyCodes, german, "1234", `,"method":"SMS"`), 400, verification.CodeInvalidMethod, "method"},
 		"without the scope": {deliverFor(keyInit, german, "1234", ""), 403, codeInsufficientScope, ""},
 		"another country":   {deliverFor(keyCodes, "+12015550123", "1234", ""), 400, verification.CodeCountryRefused, "phoneNumber"},
@@ -228,19 +228,22 @@ func newSignedWorld(t *testing.T) *codesWorld {
 	w.digits = append(w.digits, "482915", "561166")
 	w.changeSettings(func(s *settings.Settings) {
 		s.Keys = signingKeys(map[string]string{"zitadel": zitadelKey, "supabase": supabaseSecret, "other": strings.Repeat("another secret ", 3)})
+		account := *s.Telegram
+		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		s.Telegram = &account
 	})
 	return w
 }
 
 // TestDeliver_signed takes the calls of identity servers, also while their secret is replaced, and repeated under other ids.
 func TestDeliver_signed(t *testing.T) {
-	for format, want := range map[string]struct{ code, locale, header, more string }{
-		"zitadel":  {"482915", "es", "Zitadel-Signature", "t=" + signedTime + ",v1=" + strings.Repeat("0", 64) + ",v1=" + zitadelSignature},
-		"supabase": {"561166", "pt", "Webhook-Signature", "v1," + strings.Repeat("A", 43) + "=, " + supabaseSignature},
+	for format, want := range map[string]struct{ code, locale, method, header, more string }{
+		"zitadel":  {"482915", "es", "WHATSAPP", "Zitadel-Signature", "t=" + signedTime + ",v1=" + strings.Repeat("0", 64) + ",v1=" + zitadelSignature},
+		"supabase": {"561166", "pt", "TELEGRAM", "Webhook-Signature", "v1," + strings.Repeat("A", 43) + "=, " + supabaseSignature},
 	} {
 		w := newSignedWorld(t)
 		r := signedRequests()[format]
-		r.target += "&method=WHATSAPP&locale=" + want.locale
+		r.target += "&method=" + want.method + "&locale=" + want.locale
 		w.clock.Step(-signatureAge)
 		first := w.do(r)
 		w.g.Expect(first.status).To(Equal(http.StatusAccepted), "%s: %s", format, first.body)
@@ -251,7 +254,7 @@ func TestDeliver_signed(t *testing.T) {
 		w.g.Expect(w.do(r.withHeader(want.header, want.more)).fields).To(Equal(first.fields), "two secrets, and a clock that is ahead")
 		w.g.Expect(w.sender.ListGiven()).To(Equal([]string{want.code}))
 		w.g.Expect(w.sender.ListSent()).To(HaveExactElements(And(
-			HaveField("KeyName", format), HaveField("Locale", want.locale), WithTransform(func(r verification.Request) string { return r.Phone.E164() }, Equal("+4915123456789")))))
+			HaveField("KeyName", format), HaveField("Locale", want.locale), HaveField("Method", BeEquivalentTo(want.method)), WithTransform(func(r verification.Request) string { return r.Phone.E164() }, Equal("+4915123456789")))))
 	}
 }
 

@@ -139,6 +139,12 @@ var codeMutants = []Mutant{
 		Suite: "memory", Test: "count the codes of each messenger apart",
 	},
 	{
+		Name: "code-to-a-number-for-each-messenger", Promise: "docs/channels.md#codes-through-telegram: a number's count over both messengers",
+		Symbol: "verification.(*Admissions).addCodeWaits", Old: "for _, rate := range codeNumberRates {",
+		New:   "for _, rate := range codeNumberRates[:map[Method]int{Telegram: 3}[c.Method]] {",
+		Suite: "memory", Test: "count the codes of each messenger apart",
+	},
+	{
 		Name: "chaos-code-sent-by-a-retry", Promise: "docs/reliability.md#see-it: C2",
 		Symbol: "verification.(*Service).createAndSend", Old: "if !created.Existing {", New: "if n.ID != \"\" {",
 		Suite: "chaos codes", Test: `^ *C2 `,
