@@ -202,7 +202,7 @@ func TestClient_measuresCalls(t *testing.T) {
 	server.Close()
 	_, _ = client.GetMe(t.Context(), account(botToken))
 	var want strings.Builder
-	fmt.Fprintln(&want, "# HELP phoneproof_platform_call_errors_total Calls of the Graph API and the Bot API that failed, by what they met. Calls that ended with their caller are not counted.")
+	fmt.Fprintln(&want, "# HELP phoneproof_platform_call_errors_total Calls of the Graph API, the Bot API and Telegram's Gateway that failed, by what they met: refused is also a code to a number without Telegram. Calls that ended with their caller are not counted.")
 	fmt.Fprintln(&want, "# TYPE phoneproof_platform_call_errors_total counter")
 	for _, class := range []string{"credentials", "failing", "rate_limited", "refused", "timeout", "unreachable", "unreadable"} {
 		fmt.Fprintf(&want, "phoneproof_platform_call_errors_total{class=%q,method=\"TELEGRAM\",operation=\"getMe\"} 1\n", class)

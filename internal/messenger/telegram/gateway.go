@@ -43,7 +43,7 @@ type GatewayOptions struct {
 // Gateway sends codes through Telegram's Gateway. It implements messenger.CodePlatform.
 //
 // Each code that was taken is checked once, by the replica that sent it: when that replica stores its redemption, else after its ttl. Only
-// the check says whether it was refunded. It is kept in memory: a code whose replica ended is not checked, and counts as paid for.
+// the check shows a refund. It is kept in memory: a code whose replica ended is not checked, and counts as paid for.
 type Gateway struct {
 	GatewayOptions
 

@@ -176,7 +176,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	return true
 }
 
-// take takes a code as it was planned for its number, and answers; it does not if err says that the code is not complete.
+// take takes a code as it was planned for its number, and answers; it does not with an err, when the code is not complete.
 func (d *Desk) take(r *http.Request, code ledger.Code, err error, answer func(ledger.CodeAnswer)) {
 	p := d.begin(code.Number)
 	defer d.end(&err)
