@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -43,9 +42,6 @@ func (w *secrecy) countCalls(operations ...string) map[string]uint64 {
 	w.Expect(err).NotTo(HaveOccurred())
 	counts := map[string]uint64{}
 	for _, family := range families {
-		if family.GetType() != dto.MetricType_HISTOGRAM {
-			continue
-		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
 				for _, operation := range operations {
