@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,21 +36,24 @@ func TestGateway_condition(t *testing.T) {
 		g, answer := NewWithT(t), new(gatewayAnswer)
 		client, err := telegram.NewGatewayClient(telegram.ClientOptions{Transport: answer})
 		g.Expect(err).NotTo(HaveOccurred())
-		current := &settings.Settings{Generation: 7, Telegram: &settings.Telegram{
+		var current atomic.Pointer[settings.Settings]
+		current.Store(&settings.Settings{Generation: 7, Telegram: &settings.Telegram{
 			BotToken: settings.NewSecret([]byte("1:bot")), Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("token"))},
-		}}
+		}})
 		gateway, err := telegram.NewGateway(telegram.GatewayOptions{
-			Settings: func() *settings.Settings { return current }, Client: client, Clock: clock.RealClock{}, Log: logr.Discard(),
+			Settings: current.Load, Client: client, Clock: clock.RealClock{}, Log: logr.Discard(),
 			Registerer: prometheus.NewRegistry(),
 		})
 		g.Expect(err).NotTo(HaveOccurred())
 		var changes verification.Notifier
-		var last metav1.Condition
+		var last atomic.Pointer[metav1.Condition]
 		watch := NewGateway(Options{
-			Settings: func() *settings.Settings { return current },
+			Settings: current.Load,
 			Changes:  func() (<-chan struct{}, func()) { return changes.Subscribe("") },
-			Set:      func(condition metav1.Condition) { last = condition },
-			Withdraw: func(conditionType string) { last = metav1.Condition{Type: conditionType, Reason: "withdrawn"} },
+			Set:      func(condition metav1.Condition) { last.Store(&condition) },
+			Withdraw: func(conditionType string) {
+				last.Store(&metav1.Condition{Type: conditionType, Reason: "withdrawn"})
+			},
 		}, gateway)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -58,7 +62,8 @@ func TestGateway_condition(t *testing.T) {
 			t.Helper()
 			<-time.After(time.Minute)
 			synctest.Wait()
-			g.Expect([]any{last.Type, last.Status, last.Reason}).To(Equal([]any{verifyv1.ConditionGatewayReady, status, reason}))
+			shown := last.Load()
+			g.Expect([]any{shown.Type, shown.Status, shown.Reason}).To(Equal([]any{verifyv1.ConditionGatewayReady, status, reason}))
 		}
 		expect(metav1.ConditionUnknown, verifyv1.ReasonGatewayUnchecked)
 		for _, row := range []struct {
@@ -74,12 +79,12 @@ func TestGateway_condition(t *testing.T) {
 		} {
 			*answer = row.answer
 			r := &verification.Request{ID: "vr1", Method: verification.Telegram, ExpiresAt: time.Now().Add(time.Minute)}
-			gateway.SendCode(t.Context(), current, r, redact.New("12345678"))
+			gateway.SendCode(t.Context(), current.Load(), r, redact.New("12345678"))
 			expect(row.status, row.reason)
-			g.Expect(last.ObservedGeneration).To(BeEquivalentTo(7))
+			g.Expect(last.Load().ObservedGeneration).To(BeEquivalentTo(7))
 		}
 		change := func(codes *settings.GatewayCodes, bot string) {
-			current = &settings.Settings{Telegram: &settings.Telegram{BotToken: settings.NewSecret([]byte(bot)), Codes: codes}}
+			current.Store(&settings.Settings{Telegram: &settings.Telegram{BotToken: settings.NewSecret([]byte(bot)), Codes: codes}})
 			changes.Notify("")
 		}
 		change(&settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}, "1:bot")

@@ -75,6 +75,7 @@ type gatewayFixture struct {
 
 	gateway  *Gateway
 	settings *settings.Settings
+	served   atomic.Pointer[settings.Settings] // to the gateway
 	registry *prometheus.Registry
 	logs     *gbytes.Buffer
 	start    time.Time
@@ -91,10 +92,11 @@ func newGatewayFixture(t *testing.T, answers map[string][]string) *gatewayFixtur
 			Token: settings.NewSecret([]byte(gatewayToken)), SenderUsername: "ada_books", Countries: map[phone.Region]bool{"DE": true},
 		},
 	}}
+	f.served.Store(f.settings)
 	client, err := NewGatewayClient(ClientOptions{Transport: f.playedGateway})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.gateway, err = NewGateway(GatewayOptions{
-		Settings: func() *settings.Settings { return f.settings }, Client: client, Clock: clocktesting.NewFakePassiveClock(f.start),
+		Settings: f.served.Load, Client: client, Clock: clocktesting.NewFakePassiveClock(f.start),
 		Log:        funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(f.logs, line) }, funcr.Options{Verbosity: 9}),
 		Registerer: f.registry,
 	})
@@ -231,7 +233,7 @@ func TestGateway_checksNothingOfAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}})
 		f.send(f.newRequest(time.Minute))
-		f.settings.Telegram.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}
+		f.served.Store(&settings.Settings{Telegram: &settings.Telegram{Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}}})
 		<-time.After(time.Hour)
 		synctest.Wait()
 		f.Expect(f.calls).To(HaveLen(1))
