@@ -343,6 +343,8 @@ var (
 
 	// sqlEndWithClient is for PostgreSQL 14 and later, on Linux.
 	sqlEndWithClient = `SET client_connection_check_interval = '1s'`
+	// sqlEndWhenIdle is longer than batchTimeout: a transaction that is idle so long has lost its replica, and may hold rows of others.
+	sqlEndWhenIdle = `SET idle_in_transaction_session_timeout = '5s'`
 
 	// sqlTune is for PostgreSQL itself, as its version shows. Rows are rewritten a few times and then deleted, so pages need
 	// free space and dead rows must be vacuumed early.

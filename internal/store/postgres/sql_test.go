@@ -27,7 +27,7 @@ var statements = map[string]string{
 	"sqlSweepFinished": sqlSweepFinished, "sqlDeclines": sqlDeclines, "sqlInsertDecline": sqlInsertDecline, "sqlDeleteDeclines": sqlDeleteDeclines,
 	"sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
 	"sqlCreateLease": sqlCreateLease, "sqlUpdateLease": sqlUpdateLease, "sqlServer": sqlServer, "sqlVersion": sqlVersion, "sqlTune": sqlTune, "sqlStandby": sqlStandby, "sqlCommitNothing": sqlCommitNothing,
-	"sqlEndWithClient": sqlEndWithClient, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
+	"sqlEndWithClient": sqlEndWithClient, "sqlEndWhenIdle": sqlEndWhenIdle, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
 }
 
 // The parser is generated from the grammar of CockroachDB 20.1, which has every construct used here.

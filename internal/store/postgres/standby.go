@@ -43,14 +43,16 @@ func refuseCancels(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// endWithClient makes the server end a statement within a second after its connection was closed, as nothing cancels it. A commit that
-// waits for a standby goes on. Servers that do not know the setting end the statement later.
+// endWithClient makes the server end a statement within a second after its connection was closed, as nothing cancels it, and a transaction
+// whose client vanished without closing it. A commit that waits for a standby goes on. Servers that do not know a setting end them later.
 func endWithClient(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, sqlEndWithClient)
-	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
-		return nil
+	for _, statement := range [...]string{sqlEndWithClient, sqlEndWhenIdle} {
+		_, err := c.Exec(ctx, statement)
+		if _, refused := errors.AsType[*pgconn.PgError](err); err != nil && !refused {
+			return wrapStep("set connection check", err)
+		}
 	}
-	return wrapStep("set connection check", err)
+	return nil
 }
 
 // validateWriter rejects a server that takes no writes, and, while this replica leaves a former primary, that one.

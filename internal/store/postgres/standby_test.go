@@ -143,6 +143,28 @@ var _ = Describe("A change that waits for a lock until it is given up", func() {
 	})
 })
 
+// Its machine is frozen or cut off, so nothing closes its connection.
+var _ = Describe("A replica that vanishes in a transaction", func() {
+	It("keeps no rows from the others", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		vanished, s := openStore(ctx, project, uri), openStore(ctx, project, uri)
+		n := creationOf(0)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		conn, err := vanished.pool.Load().Acquire(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		defer conn.Release()
+		_, err = conn.Exec(ctx, "BEGIN; SELECT FROM "+schema+".phoneproof_requests FOR UPDATE")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error {
+			_, err := s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, 0)
+			})
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	})
+})
+
 // scalarAt returns the only value of a query at a server.
 func scalarAt[T any](ctx context.Context, at *pgserver.Server, query string) (value T) {
 	GinkgoHelper()
