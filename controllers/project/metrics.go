@@ -19,7 +19,7 @@ var reportedConditions = map[string]bool{
 	verifyv1.ConditionWhatsAppReady: true, verifyv1.ConditionTelegramReady: true, verifyv1.ConditionWebhookHealthy: true,
 	verifyv1.ConditionSilent: true, verifyv1.ConditionSimulated: true, verifyv1.ConditionShared: true,
 	verifyv1.ConditionLimitsContradict: true, verifyv1.ConditionTestEventsOff: true,
-	verifyv1.ConditionCodesReady: true, verifyv1.ConditionCodesLimited: true,
+	verifyv1.ConditionCodesReady: true, verifyv1.ConditionCodesLimited: true, verifyv1.ConditionGatewayReady: true,
 }
 
 var conditionDescription = prometheus.NewDesc("phoneproof_project_condition",

@@ -57,6 +57,11 @@ var _ = Describe("The metrics of projects", func() {
 					Expect(strings.Split(labels[1], ",")).To(ContainElement(label[1]), selector[0])
 					used++
 				}
+				for _, types := range regexp.MustCompile(`\btype=~?"([A-Za-z|]+)"`).FindAllStringSubmatch(selector[1], -1) {
+					for conditionType := range strings.SplitSeq(types[1], "|") {
+						Expect(reportedConditions).To(HaveKey(conditionType), selector[0])
+					}
+				}
 			}
 		}
 		Expect(used).To(BeNumerically(">", 5))
