@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
@@ -118,7 +119,7 @@ func TestRequests_watchByTheAPI(t *testing.T) {
 		}
 		ended <- printed
 	}()
-	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	w.Eventually(w.printed).Should(gbytes.Say("PENDING"))
 	giveUp(w, store, id)
 	w.Eventually(ended).Should(Receive(And(ContainSubstring("PENDING"), ContainSubstring("VERIFIED"), ContainSubstring("EXHAUSTED"))))
 }
@@ -132,7 +133,7 @@ func TestRequests_watchByTheAPIEndsForAnAbsentRequest(t *testing.T) {
 	w.Expect(ended).To(Receive(Equal("request vr1: not found")))
 	id := startMany(w, service, 201)[0] // the newest 200 are other ones
 	go w.watchRequest(ended, id, "--api-key=backend")
-	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	w.Eventually(w.printed).Should(gbytes.Say("PENDING"))
 	stored, err := service.Status(t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(store.Delete(t.Context(), id, stored.Version)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,12 +88,14 @@ type world struct {
 	eventsComeLate bool
 	// beforeRequest is called before each request that a command sends to the API server.
 	beforeRequest func(*http.Request)
+	// printed has what all commands printed so far.
+	printed *gbytes.Buffer
 }
 
 func newWorld(t *testing.T, changes ...func(*verifyv1.VerificationProject)) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	w := &world{WithT: NewWithT(t), t: t, namespace: fmt.Sprintf("plugin-%d", namespaces.Add(1))}
+	w := &world{WithT: NewWithT(t), t: t, namespace: fmt.Sprintf("plugin-%d", namespaces.Add(1)), printed: gbytes.NewBuffer()}
 	w.SetDefaultEventuallyTimeout(time.Minute)
 	w.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	w.Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
@@ -173,7 +176,7 @@ func (w *world) run(args ...string) (printed, warned string, err error) {
 func (w *world) runIn(ctx context.Context, args ...string) (printed, warned string, err error) {
 	var out, errOut bytes.Buffer
 	env := &plugin.Env{
-		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut},
+		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.MultiWriter(&out, w.printed), ErrOut: &errOut},
 		Dial:    func(*rest.Config) (plugin.Dial, error) { return w.dial, nil },
 		ReadLogs: func(*rest.Config) (plugin.ReadLogs, error) {
 			return func(context.Context, *corev1.Pod, *corev1.PodLogOptions) (io.ReadCloser, error) {
