@@ -71,6 +71,7 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 	began := time.Now()
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- t.load.RunCodes(ctx, stop) }() // ends after stop
+	killed := map[bool]int{}                            // by whether it was a code through Telegram
 	var err error
 	for _, kill := range kills {
 		for range marks {
@@ -85,12 +86,13 @@ func (t *trial) killOnTheWay(ctx context.Context) error {
 			err = fmt.Errorf("%s: %w", kill.Kind, err)
 			break
 		}
+		killed[kill.Telegram]++
 	}
 	close(stop)
 	err = errors.Join(err, <-ended)
 	t.settleCodes(ctx)
-	t.logf("%s: %d kills on the way of codes in %s, each with %d in flight or more", t.store, len(kills),
-		time.Since(began).Round(time.Second), codesInFlight)
+	t.logf("%s: %d kills on the way of codes in %s, %d of them through Telegram, each with %d in flight or more; %d codes checked at the Gateway",
+		t.store, killed[false]+killed[true], time.Since(began).Round(time.Second), killed[true], codesInFlight, t.platform.Desk.CountChecks())
 	return errors.Join(err, t.lines.checkNames(), t.roster.awaitReady(ctx))
 }
 

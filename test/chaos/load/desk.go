@@ -90,7 +90,7 @@ func (d *Desk) serveGateway(w http.ResponseWriter, r *http.Request, body []byte)
 		if len(c.Code) != 8 {
 			err = fmt.Errorf("the code of %s has %d digits", c.Payload, len(c.Code))
 		}
-		d.take(r, ledger.Code{At: time.Now(), Request: c.Payload, Number: c.Number, Digits: c.Code}, err, func(answer ledger.CodeAnswer) {
+		d.takeCode(r, ledger.Code{At: time.Now(), Request: c.Payload, Number: c.Number, Digits: c.Code}, err, func(answer ledger.CodeAnswer) {
 			answerGateway(w, answer, c)
 		})
 	case "/checkVerificationStatus":
@@ -100,6 +100,13 @@ func (d *Desk) serveGateway(w http.ResponseWriter, r *http.Request, body []byte)
 		return false
 	}
 	return true
+}
+
+// CountChecks returns how many codes through Telegram were checked.
+func (d *Desk) CountChecks() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.checked)
 }
 
 // recordCheck records a check of a code, of which there must be one at most.
@@ -172,12 +179,12 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		return false
 	}
 	code, err := c.readCode()
-	d.take(r, code, err, func(answer ledger.CodeAnswer) { answerCode(w, answer, c.To) })
+	d.takeCode(r, code, err, func(answer ledger.CodeAnswer) { answerCode(w, answer, c.To) })
 	return true
 }
 
-// take takes a code as it was planned for its number, and answers; it does not with an err, when the code is not complete.
-func (d *Desk) take(r *http.Request, code ledger.Code, err error, answer func(ledger.CodeAnswer)) {
+// takeCode takes a code as it was planned for its number, and answers; it does not with an err, when the code is not complete.
+func (d *Desk) takeCode(r *http.Request, code ledger.Code, err error, answer func(ledger.CodeAnswer)) {
 	p := d.begin(code.Number)
 	defer d.end(&err)
 	if err != nil {
