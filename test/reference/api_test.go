@@ -84,7 +84,7 @@ func writeOperations(t *testing.T, root string) []string {
 	addresses := inOrder(w.Paths, "paths:")
 	for _, address := range addresses {
 		if o, isRead := w.Paths[address]["get"]; isRead { // what others answer, too, stands at the operation that reads it
-			w.written[nameBody(o.Responses["200"])] = title(address, o)
+			w.written[nameBody(o.Responses["200"])] = formatTitle(address, o)
 		}
 	}
 	var lines []string
@@ -118,15 +118,15 @@ func inOrder[V any](m map[string]V, after string) []string {
 	})
 }
 
-// title returns the title of an operation, which begins with the name that pages call it by.
-func title(address string, o operation) string {
+// formatTitle returns the title of an operation, which begins with the name that pages call it by.
+func formatTitle(address string, o operation) string {
 	return strings.TrimPrefix(address, "/api/verify/") + ": " + strings.ToLower(o.Summary[:1]) + o.Summary[1:]
 }
 
 func nameBody(b body) string { return path.Base(b.Content["application/json"].Schema.Ref) }
 
 func (w *operationWriter) writeOperation(method, address string, o operation) []string {
-	title, description := title(address, o), strings.Join(strings.Fields(o.Description), " ")
+	title, description := formatTitle(address, o), strings.Join(strings.Fields(o.Description), " ")
 	lines := []string{"## " + title, "", "`" + method + " " + address + "`, " + scopesOf.FindStringSubmatch(description)[1] + ". " + cutSentence(description) + ".", ""}
 	takes := []string{"| takes | |", "|---|---|"}
 	for _, p := range o.Parameters {
