@@ -45,7 +45,8 @@ func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
 		field  string
 		method verification.Method
 	}{{"spec.whatsapp.codes", verification.WhatsApp}, {"spec.telegram.codes", verification.Telegram}} {
-		share := s.Limits.CodesOf(messenger.method).PerDay
+		limits := s.Limits.CodesOf(messenger.method)
+		share := limits.PerDay
 		if !share.Limited() {
 			continue
 		}
@@ -54,9 +55,19 @@ func (c *Controller) checkCodes(ctx context.Context, s *settings.Settings) {
 			c.Log.V(1).Info("count codes failed, will retry", "error", err.Error())
 			return
 		}
-		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(started)), func(key string) bool {
-			return !present[key] || 2*started[key] < share.Requests
-		})
+		var keys []string
+		removed := 0 // what they started counts in the project's limit all the same
+		for _, key := range slices.Sorted(maps.Keys(started)) {
+			switch {
+			case !present[key]:
+				removed += started[key]
+			case 2*started[key] >= share.Requests:
+				keys = append(keys, key)
+			}
+		}
+		if limits.Project.Limited() && 2*removed >= limits.Project.Requests {
+			keys = append(keys, "those that were removed")
+		}
 		if len(keys) > 0 {
 			used = append(used, messenger.field+".maxPerDay was used within 24h by the API keys: "+strings.Join(keys, ", "))
 		}

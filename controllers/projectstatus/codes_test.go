@@ -67,6 +67,19 @@ func TestCodesLimited_atHalf(t *testing.T) {
 	})
 }
 
+// TestCodesLimited_byRemovedKeys counts in the project's limit, so that no code of the present keys is sent.
+func TestCodesLimited_byRemovedKeys(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withCodes(w.current, 7)
+		w.current.Limits.Codes.Project = verification.Rate{Requests: 14, Period: 24 * time.Hour}
+		w.begin()
+		w.startCodes("gone", 3)
+		w.startCodes("leaked", 4)
+		pass(2 * time.Minute)
+		w.Expect(w.codesCondition()).To(HaveField("Message", ContainSubstring("API keys: those that were removed; ")))
+	})
+}
+
 // TestCodesLimited_ofEachMessenger has a share of its own, and is named.
 func TestCodesLimited_ofEachMessenger(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
