@@ -54,7 +54,8 @@ func (c *Codes) Run(ctx context.Context) error {
 func (c *Codes) reconcileOnce(ctx context.Context) time.Duration {
 	s := c.Settings()
 	if s.WhatsApp == nil || s.WhatsApp.Codes == nil {
-		c.withdrawCondition()
+		c.condition, c.judged, c.failures = metav1.Condition{}, "", 0
+		c.withdrawCondition(verifyv1.ConditionCodesReady)
 		return 0
 	}
 	says, err := c.graph.examineCodes(ctx, s)
@@ -65,7 +66,7 @@ func (c *Codes) reconcileOnce(ctx context.Context) time.Duration {
 	asked := fmt.Sprint(s.WhatsApp.PhoneNumberID, s.WhatsApp.BusinessAccountID, codes.TemplateName, codes.Languages, s.TTL)
 	if err == nil || c.judged != asked { // else what was known stays
 		c.judged = asked
-		c.setCondition(s, says)
+		c.setCondition(&c.condition, verifyv1.ConditionCodesReady, s, says)
 	}
 	if err == nil {
 		c.failures = 0
@@ -76,24 +77,6 @@ func (c *Codes) reconcileOnce(ctx context.Context) time.Duration {
 	return max(retryAfter(c.failures), c.graph.requestedWait(err))
 }
 
-func (c *Codes) setCondition(s *settings.Settings, v verdict) {
-	condition := codesCondition(s, v)
-	if c.condition.Status != v.status || c.condition.Reason != v.reason || c.condition.Message != v.message {
-		c.Log.Info("condition changed", "condition", condition.Type, "status", v.status, "reason", v.reason, "message", v.message)
-	}
-	c.condition = condition
-	if c.Set != nil {
-		c.Set(condition)
-	}
-}
-
-func (c *Codes) withdrawCondition() {
-	c.condition, c.judged, c.failures = metav1.Condition{}, "", 0
-	if c.Withdraw != nil {
-		c.Withdraw(verifyv1.ConditionCodesReady)
-	}
-}
-
 // ExamineCodes returns the condition that the present state of the template at Meta gives a project. It is empty for a project that sends
 // no codes.
 func ExamineCodes(ctx context.Context, client *whatsapp.Client, s *settings.Settings) metav1.Condition {
@@ -101,13 +84,7 @@ func ExamineCodes(ctx context.Context, client *whatsapp.Client, s *settings.Sett
 		return metav1.Condition{}
 	}
 	says, _ := (&graph{client: client}).examineCodes(ctx, s)
-	return codesCondition(s, says)
-}
-
-func codesCondition(s *settings.Settings, v verdict) metav1.Condition {
-	return metav1.Condition{
-		Type: verifyv1.ConditionCodesReady, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation,
-	}
+	return says.toCondition(verifyv1.ConditionCodesReady, s)
 }
 
 // examineCodes reads the template and judges it. If Meta does not answer, and so may answer later, it also returns the error.

@@ -39,6 +39,31 @@ type Options struct {
 	Log   logr.Logger
 }
 
+// currentProject returns the project's object; nil if there is none.
+func (o *Options) currentProject() *verifyv1.VerificationProject {
+	if o.Projects == nil {
+		return nil
+	}
+	return o.Projects.Project()
+}
+
+// setCondition sets a condition of the project to a verdict, and logs a change. last is the condition that was set before.
+func (o *Options) setCondition(last *metav1.Condition, conditionType string, s *settings.Settings, v verdict) {
+	if last.Status != v.status || last.Reason != v.reason || last.Message != v.message {
+		o.Log.Info("condition changed", "condition", conditionType, "status", v.status, "reason", v.reason, "message", v.message)
+	}
+	*last = v.toCondition(conditionType, s)
+	if o.Set != nil {
+		o.Set(*last)
+	}
+}
+
+func (o *Options) withdrawCondition(conditionType string) {
+	if o.Withdraw != nil {
+		o.Withdraw(conditionType)
+	}
+}
+
 // messenger holds what differs between the platforms.
 type messenger interface {
 	// conditionType returns the type of the condition that the controller sets.
@@ -324,13 +349,6 @@ func (c *Controller) saveCallback(ctx context.Context, callback string) error {
 	return nil
 }
 
-func (c *Controller) currentProject() *verifyv1.VerificationProject {
-	if c.Projects == nil {
-		return nil
-	}
-	return c.Projects.Project()
-}
-
 // isProjectDeleted reports whether the project's object is gone. The settings outlive it.
 func (c *Controller) isProjectDeleted() bool { return c.Projects != nil && c.Projects.Project() == nil }
 
@@ -344,23 +362,12 @@ func (c *Controller) hasNoCondition() bool {
 }
 
 func (c *Controller) setCondition(s *settings.Settings, v verdict) {
-	condition := metav1.Condition{
-		Type: c.messenger.conditionType(), Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation,
-	}
-	if c.condition.Status != v.status || c.condition.Reason != v.reason || c.condition.Message != v.message {
-		c.Log.Info("condition changed", "condition", condition.Type, "status", v.status, "reason", v.reason, "message", v.message)
-	}
-	c.condition = condition
-	if c.Set != nil {
-		c.Set(condition)
-	}
+	c.Options.setCondition(&c.condition, c.messenger.conditionType(), s, v)
 }
 
 func (c *Controller) withdrawCondition() {
 	c.condition, c.failures = metav1.Condition{}, 0
-	if c.Withdraw != nil {
-		c.Withdraw(c.messenger.conditionType())
-	}
+	c.Options.withdrawCondition(c.messenger.conditionType())
 }
 
 // earlierWait returns the shorter wait; zero is none.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // verdict is the content of a condition, without its type and generation. Its zero value sets no condition.
@@ -18,6 +19,11 @@ type verdict struct {
 
 // registering is the verdict before the platform has answered.
 var registering = verdict{metav1.ConditionUnknown, verifyv1.ReasonRegistering, "the messenger's platform is being asked"}
+
+// toCondition returns the condition that a verdict on settings gives their project.
+func (v verdict) toCondition(conditionType string, s *settings.Settings) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation}
+}
 
 func trueVerdict(reason, message string) verdict {
 	return verdict{metav1.ConditionTrue, reason, message}

@@ -36,11 +36,11 @@ func examine(
 	case p.absent:
 		return metav1.Condition{}
 	case p.verdict != verdict{}:
-		return conditionOf(m, s, p.verdict)
+		return p.verdict.toCondition(m.conditionType(), s)
 	}
 	found, err := m.readState(ctx, s)
 	if err != nil {
-		return conditionOf(m, s, m.explainError(err, stepNone).toVerdict())
+		return m.explainError(err, stepNone).toVerdict().toCondition(m.conditionType(), s)
 	}
 	known := memory{secret: p.secret} // the platform's secrets cannot be compared from outside
 	if callback := m.storedCallback(status); callback != "" {
@@ -62,11 +62,5 @@ func examine(
 	case says == verdict{}:
 		says = trueVerdict(verifyv1.ReasonPolling, "the token is the bot's, and no webhook keeps its messages from being fetched")
 	}
-	return conditionOf(m, s, says)
-}
-
-func conditionOf(m messenger, s *settings.Settings, v verdict) metav1.Condition {
-	return metav1.Condition{
-		Type: m.conditionType(), Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation,
-	}
+	return says.toCondition(m.conditionType(), s)
 }

@@ -1,9 +1,11 @@
 package callback
 
 import (
+	"bytes"
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -22,9 +24,10 @@ type Gateway struct {
 
 	gateway   *telegram.Gateway
 	condition metav1.Condition
+	began     *settings.GatewayCodes // the account at the begin of the term
 }
 
-// NewGateway returns the watch of the answers that a gateway gets. Of the options it uses Settings, Changes, Set, Withdraw, Clock and Log.
+// NewGateway returns the watch of the answers that a gateway gets. Of the options it does not use Remember.
 func NewGateway(o Options, gateway *telegram.Gateway) *Gateway {
 	return &Gateway{Options: o, gateway: gateway}
 }
@@ -45,22 +48,29 @@ func (g *Gateway) Run(ctx context.Context) error {
 func (g *Gateway) updateCondition(s *settings.Settings) {
 	if s.Telegram == nil || s.Telegram.Codes == nil {
 		g.condition = metav1.Condition{}
-		if g.Withdraw != nil {
-			g.Withdraw(verifyv1.ConditionGatewayReady)
-		}
+		g.withdrawCondition(verifyv1.ConditionGatewayReady)
 		return
 	}
-	says := judgeGateway(s.Telegram, g.gateway.State(s.Telegram.Codes))
-	condition := metav1.Condition{
-		Type: verifyv1.ConditionGatewayReady, Status: says.status, Reason: says.reason, Message: says.message, ObservedGeneration: s.Generation,
+	codes := s.Telegram.Codes
+	if g.began == nil {
+		g.began = codes
 	}
-	if g.condition.Status != condition.Status || g.condition.Reason != condition.Reason {
-		g.Log.Info("condition changed", "condition", condition.Type, "status", says.status, "reason", says.reason, "message", says.message)
+	says := judgeGateway(s.Telegram, g.gateway.State(codes))
+	isSame := codes.SenderUsername == g.began.SenderUsername && bytes.Equal(codes.Token.Current(), g.began.Token.Current())
+	if says.reason == verifyv1.ReasonGatewayUnchecked && g.condition.Type == "" && isSame && g.isKnown(s) {
+		return
 	}
-	g.condition = condition
-	if g.Set != nil {
-		g.Set(condition)
+	g.setCondition(&g.condition, verifyv1.ConditionGatewayReady, s, says)
+}
+
+// isKnown reports whether the status already has an answer of the Gateway with these settings, from a former term.
+func (g *Gateway) isKnown(s *settings.Settings) bool {
+	project := g.currentProject()
+	if project == nil {
+		return false
 	}
+	present := meta.FindStatusCondition(project.Status.Conditions, verifyv1.ConditionGatewayReady)
+	return present != nil && present.ObservedGeneration == s.Generation && present.Reason != verifyv1.ReasonSecretsNotReady
 }
 
 // judgeGateway returns the verdict on what the Gateway answered last.

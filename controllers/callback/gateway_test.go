@@ -30,21 +30,51 @@ func (a *gatewayAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(*a))), Request: r}, nil
 }
 
+// newWatchedGateway returns a gateway that answers so, and stores its settings.
+func newWatchedGateway(g *WithT, current *atomic.Pointer[settings.Settings], answer *gatewayAnswer) *telegram.Gateway {
+	client, err := telegram.NewGatewayClient(telegram.ClientOptions{Transport: answer})
+	g.Expect(err).NotTo(HaveOccurred())
+	current.Store(&settings.Settings{Generation: 7, Telegram: &settings.Telegram{
+		BotToken: settings.NewSecret([]byte("1:bot")), Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("token"))},
+	}})
+	gateway, err := telegram.NewGateway(telegram.GatewayOptions{
+		Settings: current.Load, Client: client, Clock: clock.RealClock{}, Log: logr.Discard(), Registerer: prometheus.NewRegistry(),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	return gateway
+}
+
+// TestGateway_keepsTheConditionOfAFormerTerm: a replica that takes over has had no answer yet.
+func TestGateway_keepsTheConditionOfAFormerTerm(t *testing.T) {
+	for reason, row := range map[string]struct {
+		generation int64
+		isKept     bool
+	}{
+		verifyv1.ReasonBalanceEmpty: {7, true}, verifyv1.ReasonGatewayTakesCodes: {7, true}, verifyv1.ReasonSenderRejected: {6, false},
+		verifyv1.ReasonSecretsNotReady: {7, false},
+	} {
+		g, set := NewWithT(t), false
+		var current atomic.Pointer[settings.Settings]
+		project := &verifyv1.VerificationProject{}
+		project.Status.Conditions = []metav1.Condition{{Type: verifyv1.ConditionGatewayReady, Reason: reason, ObservedGeneration: row.generation}}
+		watch := NewGateway(Options{
+			Projects: &projects{project: project}, Set: func(metav1.Condition) { set = true },
+		}, newWatchedGateway(g, &current, new(gatewayAnswer)))
+		watch.updateCondition(current.Load())
+		g.Expect(set).To(Equal(!row.isKept), reason)
+		other := *current.Load().Telegram
+		other.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}
+		watch.updateCondition(&settings.Settings{Generation: 7, Telegram: &other})
+		g.Expect(set).To(BeTrue(), "another token, by its Secret alone")
+	}
+}
+
 // TestGateway_condition follows the answers to codes, and starts anew with another token.
 func TestGateway_condition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, answer := NewWithT(t), new(gatewayAnswer)
-		client, err := telegram.NewGatewayClient(telegram.ClientOptions{Transport: answer})
-		g.Expect(err).NotTo(HaveOccurred())
 		var current atomic.Pointer[settings.Settings]
-		current.Store(&settings.Settings{Generation: 7, Telegram: &settings.Telegram{
-			BotToken: settings.NewSecret([]byte("1:bot")), Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("token"))},
-		}})
-		gateway, err := telegram.NewGateway(telegram.GatewayOptions{
-			Settings: current.Load, Client: client, Clock: clock.RealClock{}, Log: logr.Discard(),
-			Registerer: prometheus.NewRegistry(),
-		})
-		g.Expect(err).NotTo(HaveOccurred())
+		gateway := newWatchedGateway(g, &current, answer)
 		var changes verification.Notifier
 		var last atomic.Pointer[metav1.Condition]
 		watch := NewGateway(Options{
