@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/panics"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -46,6 +47,16 @@ const (
 // NewCodeNotSent returns the result of a code that was not sent, for a reason that does not depend on the number.
 func NewCodeNotSent(reason string) verification.CodeResult {
 	return verification.CodeResult{State: verification.CodeNotSent, Reason: reason}
+}
+
+// NewCodeSent returns the result of a code for the number asked that a platform took. answered is the number that its answer names; zero if
+// it names none.
+func NewCodeSent(answered, asked phone.Number) verification.CodeResult {
+	result := verification.CodeResult{State: verification.CodeSent}
+	if !answered.IsZero() && !phone.Same(answered, asked) {
+		result.Reason = verification.CodeReasonOtherNumber
+	}
+	return result
 }
 
 // CodeSenderOptions configure a CodeSender. All but Log are required.

@@ -23,8 +23,8 @@ const (
 	maxGatewayTTL = time.Hour
 	// checkDelay is how long after its ttl a code is checked: by then it is delivered or refunded.
 	checkDelay = 10 * time.Second
-	// maxOpenCodes bounds the codes that wait for their check. What is over it is not checked.
-	maxOpenCodes = 16384
+	// maxOpenCodes bounds the codes whose check has not ended. What is over it is not checked.
+	maxOpenCodes = 8192
 	// maxChecks bounds the checks at a time, so that they leave connections to codes.
 	maxChecks = 8
 )
@@ -52,7 +52,8 @@ type Gateway struct {
 	checks         chan struct{}        // has a value for each check that runs
 
 	mu      sync.Mutex
-	open    map[string]openCode // by the id of the request
+	open    map[string]openCode // those that wait for their check, by the id of the request
+	checked int                 // how many more have theirs now
 	last    string
 	account [sha256.Size]byte // the token and the sender that last and the balance are about
 }
@@ -108,17 +109,17 @@ func (g *Gateway) SendCode(
 ) verification.CodeResult {
 	codes := s.Telegram.Codes
 	ttl := min(max(r.EndsAt().Sub(g.Clock.Now()), minGatewayTTL), maxGatewayTTL)
-	status, err := g.Client.call(ctx, codes, methodSendVerification, gatewayMessage{
+	status, err := g.Client.callMethod(ctx, codes, methodSendVerification, gatewayMessage{
 		PhoneNumber: r.Phone.E164(), Code: code.Reveal(), SenderUsername: codes.SenderUsername, Payload: r.ID,
 		TTL: int64(ttl / time.Second),
 	})
-	result := judgeGateway(err, status.recipient(), r.Phone)
+	result := judgeGateway(err, status.parseRecipient(), r.Phone)
 	switch account := accountOf(codes); {
 	case err == nil:
 		code := openCode{id: status.RequestID, account: account, cost: max(status.Cost, 0)}
 		g.recordState(account, GatewayAccepts)
 		g.cost.Add(code.cost)
-		g.recordBalance(status)
+		g.recordBalance(account, status)
 		g.scheduleCheck(r.ID, code, ttl+checkDelay)
 	case result.Reason == GatewayToken, result.Reason == GatewayBalance, result.Reason == GatewaySender:
 		g.recordState(account, result.Reason)
@@ -138,7 +139,7 @@ func (g *Gateway) CodeRedeemed(r *verification.Request) {
 func (g *Gateway) scheduleCheck(requestID string, code openCode, after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.open) >= maxOpenCodes {
+	if len(g.open)+g.checked >= maxOpenCodes {
 		return
 	}
 	code.timer = time.AfterFunc(after, func() { g.checkCode(requestID, nil) })
@@ -150,13 +151,18 @@ func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 	defer panics.Recover(func(failure error) { g.Log.Error(failure, "check of code ended", "requestID", requestID) })
 	g.mu.Lock()
 	code, found := g.open[requestID]
-	delete(g.open, requestID)
+	if found {
+		delete(g.open, requestID)
+		g.checked++
+	}
 	g.mu.Unlock()
-	s := g.Settings()
 	if !found {
 		return
 	}
 	code.timer.Stop()
+	g.checks <- struct{}{}
+	defer g.endCheck()
+	s := g.Settings()
 	if s.Telegram == nil || s.Telegram.Codes == nil || accountOf(s.Telegram.Codes) != code.account {
 		return // another account knows nothing of it
 	}
@@ -166,9 +172,7 @@ func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 			check.Code = digits.Reveal()
 		}
 	}
-	g.checks <- struct{}{}
-	defer func() { <-g.checks }()
-	status, err := g.Client.call(context.Background(), s.Telegram.Codes, methodCheckStatus, check)
+	status, err := g.Client.callMethod(context.Background(), s.Telegram.Codes, methodCheckStatus, check)
 	if err != nil {
 		g.Log.V(1).Info("check of code failed", "requestID", requestID, "error", err.Error())
 		return
@@ -176,11 +180,21 @@ func (g *Gateway) checkCode(requestID string, redeemed *verification.Request) {
 	if status.IsRefunded {
 		g.refunded.Add(code.cost)
 	}
-	g.recordBalance(status)
+	g.recordBalance(code.account, status)
 }
 
-func (g *Gateway) recordBalance(status gatewayStatus) {
-	if status.Balance != nil {
+func (g *Gateway) endCheck() {
+	<-g.checks
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.checked--
+}
+
+// recordBalance records the balance of an account, unless another one was used since.
+func (g *Gateway) recordBalance(account [sha256.Size]byte, status gatewayStatus) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if status.Balance != nil && g.account == account {
 		g.balance.WithLabelValues().Set(*status.Balance)
 		g.asOf.WithLabelValues().SetToCurrentTime()
 	}

@@ -114,15 +114,15 @@ func (f *gatewayFixture) newRequest(ttl time.Duration) *verification.Request {
 	}
 }
 
-// send sends the code of a request.
-func (f *gatewayFixture) send(r *verification.Request) verification.CodeResult {
+// sendCode sends the code of a request.
+func (f *gatewayFixture) sendCode(r *verification.Request) verification.CodeResult {
 	code, ok := f.settings.DeliveredCode(r, f.start)
 	f.Expect(ok).To(BeTrue())
 	return f.gateway.SendCode(context.Background(), f.settings, r, code)
 }
 
-// values returns the metrics of the gateway that are not zero.
-func (f *gatewayFixture) values() map[string]float64 {
+// readMetrics returns the metrics of the gateway that are not zero.
+func (f *gatewayFixture) readMetrics() map[string]float64 {
 	families, err := f.registry.Gather()
 	f.Expect(err).NotTo(HaveOccurred())
 	values := map[string]float64{}
@@ -140,7 +140,7 @@ func (f *gatewayFixture) values() map[string]float64 {
 const taken = `{"ok":true,"result":{"request_id":"gw1","phone_number":"4915112345678","request_cost":0.01,"remaining_balance":4.99,
 	"delivery_status":{"status":"sent","updated_at":1}}}`
 
-func checked(refunded bool) string {
+func newCheckAnswer(refunded bool) string {
 	return fmt.Sprintf(`{"ok":true,"result":{"request_id":"gw1","phone_number":"4915112345678","request_cost":0,"is_refunded":%t,
 		"remaining_balance":5.25}}`, refunded)
 }
@@ -149,14 +149,14 @@ func checked(refunded bool) string {
 func TestGateway_sendsAndChecksOnce(t *testing.T) {
 	for _, refunded := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}, "checkVerificationStatus": {checked(refunded)}})
+			f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}, "checkVerificationStatus": {newCheckAnswer(refunded)}})
 			r := f.newRequest(5 * time.Minute)
-			f.Expect(f.send(r)).To(Equal(verification.CodeResult{State: verification.CodeSent}))
+			f.Expect(f.sendCode(r)).To(Equal(verification.CodeResult{State: verification.CodeSent}))
 			code, _ := f.settings.DeliveredCode(r, f.start)
 			f.Expect(f.calls).To(Equal([]gatewayCall{{"sendVerificationMessage", map[string]any{
 				"phone_number": coded, "code": code.Reveal(), "sender_username": "ada_books", "payload": r.ID, "ttl": 300.0,
 			}}}), "no callback_url")
-			f.Expect(f.values()).To(Equal(map[string]float64{"cost_dollars_total": 0.01, "balance_dollars": 4.99}))
+			f.Expect(f.readMetrics()).To(Equal(map[string]float64{"cost_dollars_total": 0.01, "balance_dollars": 4.99}))
 			<-time.After(5*time.Minute + checkDelay - 1)
 			synctest.Wait()
 			f.Expect(f.calls).To(HaveLen(1))
@@ -169,7 +169,7 @@ func TestGateway_sendsAndChecksOnce(t *testing.T) {
 			if refunded {
 				want["refunded_dollars_total"] = 0.01
 			}
-			f.Expect(f.values()).To(Equal(want))
+			f.Expect(f.readMetrics()).To(Equal(want))
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestGateway_checksAfterRedemption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}, "checkVerificationStatus": {"away"}})
 		r := f.newRequest(5 * time.Minute)
-		f.send(r)
+		f.sendCode(r)
 		other, byWhatsApp := *r, *r
 		other.ID, byWhatsApp.Method = "vr2", verification.WhatsApp
 		for _, redeemed := range []*verification.Request{&other, &byWhatsApp, r, r} {
@@ -190,7 +190,7 @@ func TestGateway_checksAfterRedemption(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		f.Expect(f.calls[1:]).To(Equal([]gatewayCall{{"checkVerificationStatus", map[string]any{"request_id": "gw1", "code": code.Reveal()}}}))
-		f.Expect(f.values()).To(Equal(map[string]float64{"cost_dollars_total": 0.01, "balance_dollars": 4.99}), "nothing that is not known")
+		f.Expect(f.readMetrics()).To(Equal(map[string]float64{"cost_dollars_total": 0.01, "balance_dollars": 4.99}), "nothing that is not known")
 	})
 }
 
@@ -217,7 +217,7 @@ func TestGateway_fewChecksAtOnce(t *testing.T) {
 		r := f.newRequest(time.Minute)
 		for i := range 3 * maxChecks {
 			r.ID = fmt.Sprint("vr", i)
-			f.send(r)
+			f.sendCode(r)
 		}
 		<-time.After(time.Minute + checkDelay)
 		synctest.Wait()
@@ -225,18 +225,35 @@ func TestGateway_fewChecksAtOnce(t *testing.T) {
 		<-time.After(3 * callTimeout)
 		synctest.Wait()
 		f.Expect(platform.checks.Load()).To(BeZero(), "all were made")
+		f.Expect(f.gateway.checked).To(BeZero())
 	})
+}
+
+// TestGateway_forgetsChecksOverItsBound: those that have begun count, too.
+func TestGateway_forgetsChecksOverItsBound(t *testing.T) {
+	f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}})
+	f.gateway.checked = maxOpenCodes
+	f.sendCode(f.newRequest(time.Minute))
+	f.Expect(f.gateway.open).To(BeEmpty())
 }
 
 // TestGateway_checksNothingOfAnotherAccount after a change of the token.
 func TestGateway_checksNothingOfAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {taken}})
-		f.send(f.newRequest(time.Minute))
-		f.served.Store(&settings.Settings{Telegram: &settings.Telegram{Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}}})
+		f.sendCode(f.newRequest(time.Minute))
+		for range maxChecks {
+			f.gateway.checks <- struct{}{}
+		}
 		<-time.After(time.Hour)
+		f.served.Store(&settings.Settings{Telegram: &settings.Telegram{Codes: &settings.GatewayCodes{Token: settings.NewSecret([]byte("another"))}}})
+		for range maxChecks {
+			<-f.gateway.checks
+		}
 		synctest.Wait()
-		f.Expect(f.calls).To(HaveLen(1))
+		f.Expect(f.calls).To(HaveLen(1), "also if the check had to wait for others")
+		f.gateway.recordBalance(accountOf(&settings.GatewayCodes{}), gatewayStatus{Balance: new(float64(7))})
+		f.Expect(f.readMetrics()).To(HaveKeyWithValue("balance_dollars", 4.99))
 	})
 }
 
@@ -244,7 +261,7 @@ func TestGateway_checksNothingOfAnotherAccount(t *testing.T) {
 func TestGateway_ttl(t *testing.T) {
 	for ttl, want := range map[time.Duration]float64{0: 30, time.Second: 30, 90500 * time.Millisecond: 90, 15 * time.Minute: 900, 2 * time.Hour: 3600} {
 		f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {`{"ok":false,"error":"X"}`}})
-		f.send(f.newRequest(ttl))
+		f.sendCode(f.newRequest(ttl))
 		f.Expect(f.calls[0].body["ttl"]).To(Equal(want), ttl.String())
 	}
 }
@@ -280,8 +297,8 @@ func TestGateway_results(t *testing.T) {
 	} {
 		t.Run(answer, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {answer}, "checkVerificationStatus": {checked(false)}})
-				f.Expect(f.send(f.newRequest(time.Minute))).To(Equal(verification.CodeResult{State: want.state, Reason: want.reason}))
+				f := newGatewayFixture(t, map[string][]string{"sendVerificationMessage": {answer}, "checkVerificationStatus": {newCheckAnswer(false)}})
+				f.Expect(f.sendCode(f.newRequest(time.Minute))).To(Equal(verification.CodeResult{State: want.state, Reason: want.reason}))
 				f.Expect(f.calls).To(HaveLen(1), "never repeated")
 				f.Expect(f.gateway.State(f.settings.Telegram.Codes)).To(Equal(want.account))
 				if want.reason != "" && want.reason != verification.CodeReasonOtherNumber {
@@ -301,7 +318,7 @@ func TestGateway_callsNothing(t *testing.T) {
 	} {
 		f := newGatewayFixture(t, nil)
 		f.settings.Telegram.Codes = &codes
-		f.Expect(f.send(f.newRequest(time.Minute))).To(Equal(verification.CodeResult{State: verification.CodeNotSent, Reason: reason}))
+		f.Expect(f.sendCode(f.newRequest(time.Minute))).To(Equal(verification.CodeResult{State: verification.CodeNotSent, Reason: reason}))
 	}
 }
 
@@ -313,10 +330,10 @@ func TestGateway_state(t *testing.T) {
 	}})
 	r := f.newRequest(time.Hour)
 	for _, want := range []string{GatewayAccepts, GatewayBalance, GatewayBalance, GatewayBalance, GatewaySender} {
-		f.send(r)
+		f.sendCode(r)
 		f.Expect(f.gateway.State(f.settings.Telegram.Codes)).To(Equal(want))
 	}
-	f.Expect(f.values()).To(HaveKey("balance_dollars"))
+	f.Expect(f.readMetrics()).To(HaveKey("balance_dollars"))
 	for _, change := range []func(*settings.GatewayCodes){
 		func(c *settings.GatewayCodes) { c.SenderUsername = "" }, func(c *settings.GatewayCodes) { c.Token = settings.NewSecret([]byte("new")) },
 	} {
@@ -325,8 +342,8 @@ func TestGateway_state(t *testing.T) {
 		f.Expect(f.gateway.State(&changed)).To(BeEmpty())
 	}
 	f.settings.Telegram.Codes.SenderUsername = "another"
-	f.send(r)
-	f.Expect(f.values()).NotTo(HaveKey("balance_dollars"))
+	f.sendCode(r)
+	f.Expect(f.readMetrics()).NotTo(HaveKey("balance_dollars"))
 }
 
 // TestGateway_leaksNothing of numbers, codes, tokens and what the Gateway says.
@@ -340,8 +357,8 @@ func TestGateway_leaksNothing(t *testing.T) {
 		} {
 			f := newGatewayFixture(t, maps.Clone(answers))
 			r := f.newRequest(time.Minute)
-			result := f.send(r)
-			_, err := f.gateway.Client.call(t.Context(), f.settings.Telegram.Codes, methodSendVerification, struct{}{})
+			result := f.sendCode(r)
+			_, err := f.gateway.Client.callMethod(t.Context(), f.settings.Telegram.Codes, methodSendVerification, struct{}{})
 			<-time.After(time.Hour)
 			synctest.Wait()
 			families, gatherErr := f.registry.Gather()

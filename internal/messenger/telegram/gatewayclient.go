@@ -68,8 +68,8 @@ type gatewayStatus struct {
 	Balance    *float64 `json:"remaining_balance"`
 }
 
-// recipient returns the number that the code goes to; zero if the answer names none.
-func (s gatewayStatus) recipient() phone.Number {
+// parseRecipient returns the number that the code goes to; zero if the answer names none.
+func (s gatewayStatus) parseRecipient() phone.Number {
 	number, err := phone.ParseTelegram(s.PhoneNumber)
 	if err != nil {
 		return phone.Number{}
@@ -88,8 +88,8 @@ type GatewayError struct {
 // Error describes the failure without the answer's text.
 func (e *GatewayError) Error() string { return "Telegram Gateway: " + string(e.Class) }
 
-// call makes one call, which is never repeated. Its errors are *GatewayError, or are about why no call was made.
-func (c *GatewayClient) call(ctx context.Context, codes *settings.GatewayCodes, method string, in any) (gatewayStatus, error) {
+// callMethod makes one call, which is never repeated. Its errors are *GatewayError, or are about why no call was made.
+func (c *GatewayClient) callMethod(ctx context.Context, codes *settings.GatewayCodes, method string, in any) (gatewayStatus, error) {
 	token := codes.Token.Current()
 	if len(token) == 0 {
 		return gatewayStatus{}, &GatewayError{CallError: messenger.CallError{Class: messenger.CallCredentials, Unsent: true}}
@@ -174,10 +174,8 @@ func reasonOf(code string) string {
 func judgeGateway(err error, answered, asked phone.Number) verification.CodeResult {
 	failure, called := errors.AsType[*GatewayError](err)
 	switch {
-	case err == nil && !answered.IsZero() && !phone.Same(answered, asked):
-		return verification.CodeResult{State: verification.CodeSent, Reason: verification.CodeReasonOtherNumber}
 	case err == nil:
-		return verification.CodeResult{State: verification.CodeSent}
+		return messenger.NewCodeSent(answered, asked)
 	case !called:
 		return messenger.NewCodeNotSent(messenger.CodeNotConfigured)
 	case failure.Class == messenger.CallCredentials: // also if the secret of the token is gone

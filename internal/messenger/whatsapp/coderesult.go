@@ -39,10 +39,8 @@ var sentReasons = map[int]string{
 func judgeCode(err error, answered, asked phone.Number) verification.CodeResult {
 	failure, called := errors.AsType[*Error](err)
 	switch {
-	case err == nil && !answered.IsZero() && !phone.Same(answered, asked):
-		return verification.CodeResult{State: verification.CodeSent, Reason: verification.CodeReasonOtherNumber}
 	case err == nil:
-		return verification.CodeResult{State: verification.CodeSent}
+		return messenger.NewCodeSent(answered, asked)
 	case !called:
 		return messenger.NewCodeNotSent(messenger.CodeNotConfigured)
 	case failure.Code != 0:
