@@ -37,14 +37,9 @@ func codeChecks() []check {
 			find:   onBadReasons(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 		},
 		{
-			name: "GatewayTokenRejected", problem: "Telegram's Gateway refuses the token, so it sends no codes",
-			remedy: "put the one that gateway.telegram.org shows into the Secret of `spec.telegram.codes.gatewayTokenSecretRef`",
-			find:   onReasons(gatewayReady, verifyv1.ReasonCredentialsRejected),
-		},
-		{
-			name: "GatewaySenderRejected", problem: "Telegram's Gateway refuses the sender, so it sends no codes",
-			remedy: "have `spec.telegram.codes.senderUsername` name a verified channel of the Gateway account's owner, or remove it",
-			find:   onReasons(gatewayReady, verifyv1.ReasonSenderRejected),
+			name: "GatewayRefuses", problem: "Telegram's Gateway refuses the token or the sender, so it sends no codes",
+			remedy: "correct what the evidence names in `spec.telegram.codes` or its Secret; the condition changes with the next code",
+			find:   onReasons(gatewayReady, verifyv1.ReasonCredentialsRejected, verifyv1.ReasonSenderRejected),
 		},
 		{
 			name: "GatewayBalanceLow", problem: "the balance at Telegram's Gateway is spent, or does not pay for `maxPerDay` codes",

@@ -211,12 +211,11 @@ var cases = map[string]struct {
 	"CallbackNotRegistered": {asked(metav1.ConditionUnknown, verifyv1.ReasonRegistering), "(asked just now)"},
 	"Silent":                {condition(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages), "because"},
 
-	"TemplateUnfit":         {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
-	"TemplateUnchecked":     {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
-	"GatewayTokenRejected":  {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected), "because"},
-	"GatewaySenderRejected": {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonSenderRejected), "because"},
-	"GatewayBalanceLow":     {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty), "because"},
-	"CodesHalfUsed":         {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
+	"TemplateUnfit":     {condition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWithoutButton), "because"},
+	"TemplateUnchecked": {condition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked), "because"},
+	"GatewayRefuses":    {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonSenderRejected), "because"},
+	"GatewayBalanceLow": {condition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty), "because"},
+	"CodesHalfUsed":     {condition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed), "because"},
 
 	"DatabaseUnreachable": {func(f *Facts) {
 		f.Project.Spec.Storage.Type = verifyv1.StoragePostgreSQL

@@ -181,12 +181,11 @@ var made = map[string]func(*patient){
 	},
 	"Silent": byCondition(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages),
 
-	"GatewayTokenRejected":  byCondition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected),
-	"GatewaySenderRejected": byCondition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonSenderRejected),
-	"GatewayBalanceLow":     byCondition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty),
-	"TemplateUnfit":         byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWrongCategory),
-	"TemplateUnchecked":     byCondition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked),
-	"CodesHalfUsed":         byCondition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
+	"GatewayRefuses":    byCondition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonSenderRejected),
+	"GatewayBalanceLow": byCondition(gatewayReady, metav1.ConditionFalse, verifyv1.ReasonBalanceEmpty),
+	"TemplateUnfit":     byCondition(codesReady, metav1.ConditionFalse, verifyv1.ReasonTemplateWrongCategory),
+	"TemplateUnchecked": byCondition(codesReady, metav1.ConditionUnknown, verifyv1.ReasonTemplateUnchecked),
+	"CodesHalfUsed":     byCondition(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 
 	"DatabaseUnreachable": func(p *patient) {
 		p.edit(func(s *verifyv1.VerificationProjectSpec) {
