@@ -142,10 +142,12 @@ func (r *Request) CodeDeliveryAt(now time.Time) CodeState {
 		return ""
 	case r.Test:
 		return r.testCodeState()
+	case r.Via == ViaCode: // it came, also if its result was lost
+		return CodeSent
+	case r.Code.State == CodeSent && !r.IsDelivery() && now.Before(r.CreatedAt.Add(CodeSendTime)):
+		return "" // a messenger may refuse numbers that it does not know sooner than it accepts others
 	case r.Code.State != "":
 		return r.Code.State
-	case r.Via == ViaCode: // it came, although its result was lost
-		return CodeSent
 	case !now.Before(r.CreatedAt.Add(CodeUnknownAfter)):
 		return CodeUnknown
 	default:

@@ -270,7 +270,7 @@ func TestDelivered_otherNumberNeverConfirms(t *testing.T) {
 	refused, err := w.enter(id, delivered(&made.Request))
 	w.Expect(codeOf(err)).To(Equal(verification.CodeWrongCode))
 	w.Expect([]any{refused.WrongCodes, refused.Phase, refused.Via}).To(Equal([]any{1, verification.Pending, verification.ViaMessage}))
-	w.Expect(refused.CodeDeliveryAt(w.clock.Now())).To(Equal(verification.CodeSent))
+	w.Expect(refused.CodeDeliveryAt(refused.CreatedAt.Add(verification.CodeSendTime))).To(Equal(verification.CodeSent))
 	proven := w.prove("message", made)
 	_, err = w.enterOnPage(id, delivered(&made.Request))
 	w.Expect(codeOf(err)).To(Equal(verification.CodeWrongCode), "nor after a message")
@@ -359,11 +359,19 @@ func TestCodeDeliveryAt(t *testing.T) {
 		after time.Duration
 		want  verification.CodeState
 	}{
-		"at once":                         {func(*verification.Request) {}, 0, ""},
-		"before 15 s":                     {func(*verification.Request) {}, almost, ""},
-		"at 15 s":                         {func(*verification.Request) {}, known, verification.CodeUnknown},
-		"a link":                          {func(r *verification.Request) { r.Terms.Deliver = "" }, known, ""},
-		"sent":                            {func(r *verification.Request) { r.Code.State = verification.CodeSent }, 0, verification.CodeSent},
+		"at once":                   {func(*verification.Request) {}, 0, ""},
+		"before 15 s":               {func(*verification.Request) {}, almost, ""},
+		"at 15 s":                   {func(*verification.Request) {}, known, verification.CodeUnknown},
+		"a link":                    {func(r *verification.Request) { r.Terms.Deliver = "" }, known, ""},
+		"sent, while others may be": {func(r *verification.Request) { r.Code.State = verification.CodeSent }, verification.CodeSendTime - 1, ""},
+		"sent, when all are":        {func(r *verification.Request) { r.Code.State = verification.CodeSent }, verification.CodeSendTime, verification.CodeSent},
+		"sent and redeemed": {func(r *verification.Request) {
+			r.Code.State, r.Via = verification.CodeSent, verification.ViaCode
+		}, 0, verification.CodeSent},
+		"a delivery that was sent": {func(r *verification.Request) {
+			r.Code.State, r.Terms.Deliver = verification.CodeSent, verification.DeliverGiven
+		}, 0, verification.CodeSent},
+		"not sent, at once":               {func(r *verification.Request) { r.Code.State = verification.CodeNotSent }, 0, verification.CodeNotSent},
 		"not sent, later":                 {func(r *verification.Request) { r.Code.State = verification.CodeNotSent }, time.Hour, verification.CodeNotSent},
 		"expired without a result":        {func(r *verification.Request) { r.Phase = verification.Expired }, time.Hour, verification.CodeUnknown},
 		"redeemed without a result":       {func(r *verification.Request) { r.Via = verification.ViaCode }, known, verification.CodeSent},
