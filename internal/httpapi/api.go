@@ -77,8 +77,8 @@ type API struct {
 
 	request *route
 
-	// The limits of each API key, by its name; retries are those of init and of each delivery.
-	statusReads, listReads, redeliveries, retries *tokenbucket.Limiter[string]
+	// The limits of each API key, by its name; retries are those of init. deliveries has those of each key and of each of its numbers.
+	statusReads, listReads, redeliveries, retries, deliveries *tokenbucket.Limiter[string]
 }
 
 // The paths of the API, also used in log lines and metrics.
@@ -130,7 +130,8 @@ func New(o Options) (*API, error) {
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
 		metrics: newMetrics(), waits: waitLimiter{holds: o.Holds}, readUnsigned: o.ReadUnsigned,
 		statusReads: tokenbucket.NewLimiter[string](maxLimitedKeys), listReads: tokenbucket.NewLimiter[string](maxLimitedKeys),
-		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxRetried),
+		redeliveries: tokenbucket.NewLimiter[string](maxLimitedKeys), retries: tokenbucket.NewLimiter[string](maxLimitedKeys),
+		deliveries: tokenbucket.NewLimiter[string](maxDeliveredNumbers),
 	}
 	a.routes = map[string]*route{
 		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},

@@ -38,6 +38,8 @@ func (x *exchange) refuseCode(initiation verification.Initiation) *verification.
 		return errMissingSubject
 	case !initiation.Test && !takesCodes(countries, initiation.Phone):
 		return errCountryRefused
+	case !initiation.Test && !x.settings.CanSendCodes(initiation.Method): // else it would count in limits, and fail
+		return errChannelNotReady
 	default:
 		return nil
 	}

@@ -40,6 +40,7 @@ func newCodesWorld(t *testing.T) *codesWorld {
 			settings.Key{Name: "codes", Hash: sha256.Sum256([]byte(keyCodes)), Scopes: both | settings.ScopeStatus},
 			settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: both | settings.ScopeStatus, Test: true})
 		account := *s.WhatsApp
+		account.AccessToken = settings.NewSecret([]byte("EAAB"))
 		account.Codes = &settings.Codes{Countries: map[phone.Region]bool{"DE": true, "MX": true, "GB": true}}
 		s.WhatsApp = &account
 	})
@@ -157,7 +158,7 @@ func TestInit_deliverByTelegram(t *testing.T) {
 	w.changeSettings(func(s *settings.Settings) {
 		account := *s.Telegram
 		account.BotToken = settings.NewSecret([]byte("the token of the bot"))
-		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		account.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("AAAA")), Countries: map[phone.Region]bool{"DE": true}}
 		s.Telegram = &account
 	})
 	const telegram = `,"method":"TELEGRAM"`

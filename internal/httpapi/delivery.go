@@ -18,6 +18,8 @@ type deliveryBody struct {
 	Method      textField `json:"method"`
 	Locale      textField `json:"locale"`
 	Subject     textField `json:"subject"`
+
+	signed bool // by an identity server: PhoneNumber and Code alone
 }
 
 // decodeDelivery reads the body of deliver, as strictly as decodeInit.
@@ -81,7 +83,7 @@ func (x *exchange) startDelivery() (verification.Initiated, error) {
 		return verification.Initiated{}, errGatewayCode
 	}
 	initiation.Terms, initiation.OtherMethods = verification.Terms{Deliver: verification.DeliverGiven}, nil
-	initiation.Given = redact.New(body.Code.value)
+	initiation.Given, initiation.Signed = redact.New(body.Code.value), body.signed
 	initiation.Locale = body.Locale.value // that of the template, which may have languages that the project's texts lack
 	return x.startFor(key, initiation)
 }

@@ -86,12 +86,50 @@ func TestDeliver(t *testing.T) {
 	w.g.Expect(w.sender.ListGiven()).To(Equal([]string{"482915", "4829"}))
 }
 
+// While the limits of a number refuse other codes, an answer shows that a code is the one that was delivered: tries of codes are few.
+func TestDeliver_isNoOracle(t *testing.T) {
+	w := newCodesWorld(t)
+	w.digits = append(w.digits, "482915")
+	right := deliverFor(keyCodes, w.number, "482915", "")
+	w.g.Expect(w.do(right).status).To(Equal(202))
+	answers := map[string]bool{}
+	for guess := range 10 {
+		a := w.do(deliverFor(keyCodes, w.number, fmt.Sprintf("48291%d", guess), ""))
+		answers[fmt.Sprint(a.status, a.errorField("code"), a.errorField("field"))] = true
+		if guess < 4 {
+			w.g.Expect(a.status).To(Equal(429), "it is another code")
+		}
+	}
+	w.g.Expect(answers).To(HaveLen(1), "the right one is refused as the others are: %v", answers)
+	w.g.Expect(w.do(deliverFor(keyCodes, w.newNumber(2), "482915", "")).status).To(Equal(202), "others get theirs")
+	w.clock.Step(retryDelivery)
+	w.g.Expect(w.do(right).status).To(Equal(202))
+	w.g.Expect(w.do(right).status).To(Equal(429))
+}
+
+// Without the token to send codes with nothing is stored, sent or counted.
+func TestDeliver_withoutToken(t *testing.T) {
+	w := newCodesWorld(t)
+	changeToken := func(token string) {
+		w.changeSettings(func(s *settings.Settings) {
+			account := *s.WhatsApp
+			account.AccessToken = settings.NewSecret([]byte(token))
+			s.WhatsApp = &account
+		})
+	}
+	changeToken("")
+	expectRefusal(w.g, w.do(codeFor(keyCodes, w.number, withSubject)), 503, verification.CodeChannelNotReady, "")
+	expectRefusal(w.g, w.do(deliverFor(keyCodes, w.number, "4829", "")), 503, verification.CodeChannelNotReady, "")
+	changeToken("EAAB")
+	w.g.Expect(w.do(deliverFor(keyCodes, w.number, "4829", "")).status).To(Equal(202))
+}
+
 // Telegram takes 4 to 8 digits, whatever the API key may send, and is another delivery than WhatsApp with the same code.
 func TestDeliver_byTelegram(t *testing.T) {
 	w := newCodesWorld(t)
 	w.changeSettings(func(s *settings.Settings) {
 		account := *s.Telegram
-		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		account.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("AAAA")), Countries: map[phone.Region]bool{"DE": true}}
 		s.Telegram = &account
 		s.Keys = keysOf(settings.Key{
 			Name: "codes", Hash: sha256.Sum256([]byte(keyCodes)), Scopes: settings.ScopeDeliver, CodeLetters: true,
@@ -229,7 +267,7 @@ func newSignedWorld(t *testing.T) *codesWorld {
 	w.changeSettings(func(s *settings.Settings) {
 		s.Keys = signingKeys(map[string]string{"zitadel": zitadelKey, "supabase": supabaseSecret, "other": strings.Repeat("another secret ", 3)})
 		account := *s.Telegram
-		account.Codes = &settings.GatewayCodes{Countries: map[phone.Region]bool{"DE": true}}
+		account.Codes = &settings.GatewayCodes{Token: settings.NewSecret([]byte("AAAA")), Countries: map[phone.Region]bool{"DE": true}}
 		s.Telegram = &account
 	})
 	return w
@@ -237,9 +275,9 @@ func newSignedWorld(t *testing.T) *codesWorld {
 
 // TestDeliver_signed takes the calls of identity servers, also while their secret is replaced, and repeated under other ids.
 func TestDeliver_signed(t *testing.T) {
-	for format, want := range map[string]struct{ code, locale, method, header, more string }{
-		"zitadel":  {"482915", "es", "WHATSAPP", "Zitadel-Signature", "t=" + signedTime + ",v1=" + strings.Repeat("0", 64) + ",v1=" + zitadelSignature},
-		"supabase": {"561166", "pt", "TELEGRAM", "Webhook-Signature", "v1," + strings.Repeat("A", 43) + "=, " + supabaseSignature},
+	for format, want := range map[string]struct{ code, locale, method, other, header, more string }{
+		"zitadel":  {"482915", "es", "WHATSAPP", "TELEGRAM", "Zitadel-Signature", "t=" + signedTime + ",v1=" + strings.Repeat("0", 64) + ",v1=" + zitadelSignature},
+		"supabase": {"561166", "pt", "TELEGRAM", "WHATSAPP", "Webhook-Signature", "v1," + strings.Repeat("A", 43) + "=, " + supabaseSignature},
 	} {
 		w := newSignedWorld(t)
 		r := signedRequests()[format]
@@ -250,6 +288,9 @@ func TestDeliver_signed(t *testing.T) {
 		const minute = 61 * time.Second // after which the number may have another code
 		w.clock.Step(minute)
 		w.g.Expect(w.do(r.withHeader("Idempotency-Key", "a", "b")).fields).To(Equal(first.fields), "a header that no server signs")
+		replayed := r
+		replayed.target = strings.Replace(r.target, want.method, want.other, 1)
+		w.g.Expect(w.do(replayed).fields).To(Equal(first.fields), "a messenger that no server signs")
 		w.clock.Step(2*signatureAge - minute)
 		w.g.Expect(w.do(r.withHeader(want.header, want.more)).fields).To(Equal(first.fields), "two secrets, and a clock that is ahead")
 		w.g.Expect(w.sender.ListGiven()).To(Equal([]string{want.code}))

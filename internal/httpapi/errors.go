@@ -165,7 +165,10 @@ var (
 		"code is required: the code that is to be sent to the number.")
 	errDeliveryCode = newError(verification.CodeInvalidCode, fieldCode,
 		"code must have 4 to 10 digits. With codeLetters: true for the API key it may have capital letters from A to Z, too.")
-	errGatewayCode = newError(verification.CodeInvalidCode, fieldCode,
+	errKeyDeliveryRate = newRetryableError(verification.CodeRateLimited, retryStatus,
+		"This API key has codes delivered too often. Wait for the time in Retry-After.")
+	errDeliveryRate = verification.CodesLimited(verification.LimitCodeNumber, retryDelivery) // as for any other code to the number
+	errGatewayCode  = newError(verification.CodeInvalidCode, fieldCode,
 		"Telegram delivers codes of 4 to 8 digits, and no letters.")
 
 	errRouteNotFound = newError(codeRouteNotFound, "",

@@ -84,7 +84,7 @@ func (x *exchange) readSigned(values url.Values) (settings.Key, deliveryBody, er
 	x.testKey, x.refusesByBody = key.Test, found.refusesByBody
 	x.r.Header.Del("Idempotency-Key") // no server signs it, so a replay could have another
 	body, err := found.decode(content)
-	body.Method, body.Locale = method, locale
+	body.Method, body.Locale, body.signed = method, locale, true
 	return key, body, err
 }
 

@@ -165,13 +165,21 @@ func TestDeliver_supabaseRefusals(t *testing.T) {
 // TestDeliver_replays floods with one signed call: other users get their codes.
 func TestDeliver_replays(t *testing.T) {
 	w := newSignedWorld(t)
-	w.changeSettings(func(s *settings.Settings) { s.Limits.PerKey = verification.Rate{Requests: 200, Period: time.Hour} })
-	for range int(minStatusRate*statusBurstTime.Seconds()) + 1 {
+	for range int(deliveryRate.Burst) {
 		w.g.Expect(w.do(signedRequests()["zitadel"]).status).To(Equal(202))
 	}
 	before := w.store.calls.Load()
-	expectRefusal(w.g, w.do(signedRequests()["zitadel"]), 429, verification.CodeRateLimited, "")
+	expectRefusal(w.g, w.do(signedRequests()["zitadel"]), 429, verification.CodeCodesLimited, "phoneNumber")
 	w.g.Expect(w.store.calls.Load()).To(Equal(before), "the store must not be called")
+	w.changeSettings(func(s *settings.Settings) {
+		s.Keys = keysOf(settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: settings.ScopeDeliver, Test: true})
+	})
+	test := deliverFor(keyTest, numberOf(verification.TestVerifiedAtOnce), "1234", "")
+	for range int(keyDeliveryRate.Burst) {
+		w.g.Expect(w.do(test).status).To(Equal(202), "a test key has no limit of numbers")
+	}
+	expectRefusal(w.g, w.do(test), 429, verification.CodeRateLimited, "")
+	w = newSignedWorld(t)
 	other := strings.ReplaceAll(zitadelBody, "+4915123456789", w.newNumber(2))
 	w.g.Expect(w.do(w.signAsZitadel(other, "zitadel", zitadelKey)).status).To(Equal(202))
 }

@@ -58,20 +58,25 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	return x.startFor(key, initiation)
 }
 
-// startFor starts a verification for an API key, within the limit of its retries.
+// startFor starts a verification or a delivery for an API key, within the limit of its retries.
 func (x *exchange) startFor(key settings.Key, initiation verification.Initiation) (verification.Initiated, error) {
 	initiation.KeyName, initiation.KeyHash, initiation.Test = key.Name, key.Hash, key.Test
 	initiation.TTL, initiation.Limits, initiation.DisplayName = x.settings.TTL, x.settings.LimitsOf(key.Test), x.settings.DisplayName
+	if initiation.Terms.Deliver == verification.DeliverGiven {
+		if err := x.limitDeliveries(&initiation); err != nil {
+			return verification.Initiated{}, err
+		}
+		return x.startVerification(initiation)
+	}
 	if !initiation.IsRepeatable() {
 		return x.startVerification(initiation)
 	}
-	retried := x.api.service.RetryKey(initiation)
-	if err := x.limitRetries(retried); err != nil {
+	if err := x.limitRetries(key.Name); err != nil {
 		return verification.Initiated{}, err
 	}
 	initiated, err := x.startVerification(initiation)
 	if err != nil || initiated.Existing {
-		x.chargeRetry(retried)
+		x.chargeRetry(key.Name)
 	}
 	return initiated, err
 }

@@ -1,6 +1,10 @@
 package httpapi
 
-import "time"
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
+)
 
 // All limits on bytes, time and counts of the HTTP API. TestLimits_fitTogether checks the relations between them.
 const (
@@ -56,8 +60,8 @@ const (
 
 	// maxLimitedKeys bounds the API keys that are counted: more than a project has, so that only names of removed ones go.
 	maxLimitedKeys = 64
-	// maxRetried bounds what is counted of retries: each of these keys, and the deliveries that were repeated last.
-	maxRetried = 1024
+	// maxDeliveredNumbers bounds the keys and numbers whose deliveries are counted: those that had the last ones.
+	maxDeliveredNumbers = 1 << 14
 
 	// redeliveriesPerSecond is how many events an API key may have sent again at one server, whatever its limit on inits; statusBurstTime
 	// applies. Each is one message to the project's receiver, at least.
@@ -69,6 +73,7 @@ const (
 	// Retry-After of the errors of this package.
 	retryStore     = 2 * time.Second
 	retryStatus    = time.Second
+	retryDelivery  = 10 * time.Second
 	retryChannel   = 30 * time.Second
 	retrySuspended = 5 * time.Minute
 )
@@ -99,4 +104,13 @@ const (
 	// defaultShutdownTimeout limits how long requests in flight may take after that. Long polls end at once, so it must
 	// only allow for a slow body and a slow store.
 	defaultShutdownTimeout = 15 * time.Second
+)
+
+var (
+	// keyDeliveryRate is how often a key may deliver. In the time in which deliveryRate refills, it names fewer numbers than
+	// maxDeliveredNumbers.
+	keyDeliveryRate = tokenbucket.Rate{PerSecond: minStatusRate, Burst: minStatusRate * statusBurstTime.Seconds()}
+	// deliveryRate is how often a key may deliver to one number, with repetitions of a call whose answer was lost. It is above the limits of
+	// sending, and far below what it takes to guess a code.
+	deliveryRate = tokenbucket.Rate{PerSecond: 0.1, Burst: 5}
 )

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -57,19 +58,33 @@ func (x *exchange) limitRedeliveries(key string) error {
 	return errRedeliveryRate
 }
 
-// limitRetries returns errRetryRate if what has that Service.RetryKey is retried too often; only inits with an Idempotency-Key and
-// deliveries are retries. Those that start something do not count, so that no user whom the other limits admit is kept from signing up.
-func (x *exchange) limitRetries(retried string) error {
+// limitRetries returns errRetryRate if the key retries too often; only inits with an Idempotency-Key are retries. Inits that
+// start a verification do not count, so that no user whom the other limits admit is kept from signing up.
+func (x *exchange) limitRetries(key string) error {
 	rate, limited := readRate(x.settings.Limits.PerKey)
-	if !limited || x.api.retries.Has(retried, rate, x.api.clock.Now()) {
+	if !limited || x.api.retries.Has(key, rate, x.api.clock.Now()) {
 		return nil
 	}
 	return errRetryRate
 }
 
-// chargeRetry counts a retry that started nothing, even if none was left.
-func (x *exchange) chargeRetry(retried string) {
+// chargeRetry counts an init with an Idempotency-Key that started no verification, even if no retry was left.
+func (x *exchange) chargeRetry(key string) {
 	if rate, limited := readRate(x.settings.Limits.PerKey); limited {
-		x.api.retries.Charge(retried, rate, x.api.clock.Now())
+		x.api.retries.Charge(key, rate, x.api.clock.Now())
 	}
+}
+
+// limitDeliveries returns an error if a key delivers too often, or to one number, whatever the answers are: while the limits of the number
+// refuse other codes, an answer shows that a code is the one that was delivered. The first bound keeps the numbers of the second in memory.
+func (x *exchange) limitDeliveries(in *verification.Initiation) error {
+	now := x.api.clock.Now()
+	if !x.api.deliveries.Take(in.KeyName, keyDeliveryRate, now) {
+		return errKeyDeliveryRate
+	}
+	number := in.KeyName + "\x00" + phone.Canonical(in.Phone).E164()
+	if in.Test || x.api.deliveries.Take(number, deliveryRate, now) {
+		return nil
+	}
+	return errDeliveryRate
 }

@@ -80,6 +80,14 @@ func (s *Settings) CodeCountries(m verification.Method) (map[phone.Region]bool, 
 	}
 }
 
+// CanSendCodes reports whether the token that codes are sent with through a messenger can be used.
+func (s *Settings) CanSendCodes(m verification.Method) bool {
+	if m == verification.Telegram {
+		return s.Telegram.Codes.Token.Usable()
+	}
+	return s.WhatsApp.AccessToken.Usable()
+}
+
 // LanguageFor returns the language of the template, as Meta names it, that suits a BCP 47 tag best.
 func (c *Codes) LanguageFor(locale string) string {
 	_, i, _ := c.matcher.Match(language.Make(locale))

@@ -93,13 +93,13 @@ func (space CodeSpace) CodeFor(apiKeyHash [sha256.Size]byte, idempotencyKey stri
 	return space.codeOf([randomSymbols]byte(mac.Sum(nil)))
 }
 
-// fingerprintOf returns the fingerprint of a delivery's number, code and messenger, which a repetition is recognized by. It needs the API
-// key, so no reader of stored requests finds the code by trying them all.
+// fingerprintOf returns the fingerprint of a delivery's number, code and, if a client chose it, messenger, which a repetition is recognized
+// by. It needs the API key, so no reader of stored requests finds the code by trying them all.
 func (space CodeSpace) fingerprintOf(in Initiation) string {
 	mac := hmac.New(sha256.New, in.KeyHash[:])
 	// No project's name begins like this, and neither a number nor a code has a NUL.
 	mac.Write([]byte("delivery\x00" + space.name + "\x00" + in.Phone.E164() + "\x00" + in.Given.Reveal()))
-	if in.Method == Telegram {
+	if in.Method == Telegram && !in.Signed { // a replay must not have it sent through the other messenger, too
 		mac.Write([]byte("\x00" + string(Telegram)))
 	}
 	return hex.EncodeToString(mac.Sum(nil))[:hashDigits]

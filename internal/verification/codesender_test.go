@@ -83,7 +83,8 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 			w := newWorld(t)
 			sender, begin := codesender.New(1), time.Now()
 			w.service = verification.NewService(verification.NewCodeSpace(projectName), slowStore{w.store, panics})
-			w.service.Sender = sender
+			seen := &codeSteps{}
+			w.service.Sender, w.service.Observer = sender, seen
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 			defer cancel()
 			_, err := w.service.Initiate(ctx, w.codeInitiation())
@@ -96,11 +97,13 @@ func TestInitiate_sendsAfterItsCallerLeft(t *testing.T) {
 			if panics {
 				w.Expect(sender.ListSent()).To(BeEmpty())
 				w.Expect(sender.CountFree()).To(Equal(1))
+				w.Expect(seen.all).To(BeEmpty())
 				return
 			}
 			sent := sender.ListSent()
 			w.Expect(sent).To(HaveLen(1))
 			w.Expect(sent[0]).To(Equal(w.readStored(sent[0].ID)))
+			w.Expect(seen.all).To(Equal([]verification.SessionStep{verification.SessionStarted}), "it counts as started")
 		})
 	}
 }
@@ -115,6 +118,12 @@ func TestInitiate_sendsNothing(t *testing.T) {
 		"a link":     {func(_ *world, in *verification.Initiation) { in.Terms.Deliver = "" }, ""},
 		"a test key": {func(w *world, in *verification.Initiation) { in.Test, in.Phone = true, w.number(numberExpired) }, ""},
 		"refused":    {func(_ *world, in *verification.Initiation) { in.Refusal = refusal }, verification.CodeCountryRefused},
+		"refused, of a caller who looked up too many": {func(w *world, in *verification.Initiation) {
+			in.Refusal, in.IdempotencyKey, in.HasIdempotencyKey = refusal, "order-1", true
+			sender := w.service.Sender
+			w.service = verification.NewService(verification.NewCodeSpace(projectName), weary{w.store, verification.CallerOf(w.t.Context())})
+			w.service.Sender = sender
+		}, verification.CodeCountryRefused},
 		"limited": {func(w *world, in *verification.Initiation) {
 			in.Limits = limited
 			link := w.initiation()

@@ -114,6 +114,8 @@ type Initiation struct {
 	Terms, RequestedTerms Terms
 	// Given is the code to send with DeliverGiven. It is sent from memory, and never stored.
 	Given redact.Value[string]
+	// Signed is set if an identity server signed Phone and Given, and nothing else of the call.
+	Signed bool
 	// RequestedLocale is the locale as the client sent it. A retry is recognized by it, and not by ClientData.Locale, which is
 	// chosen from the languages that the project has at the moment.
 	RequestedLocale string
@@ -131,10 +133,9 @@ type Initiated struct {
 // Initiate stores a new pending request. With an Idempotency-Key it returns the request of the first try, whatever its
 // current state is, as long as it is stored.
 func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error) {
-	var outcome TestOutcome
 	if in.Test {
-		var err error
-		if outcome, err = testOutcome(in.Phone, in.Terms.Deliver); err != nil {
+		outcome, err := testOutcome(in.Phone, in.Terms.Deliver)
+		if err != nil {
 			return Initiated{}, err
 		}
 		in.TTL, in.KeyHash, in.Subject = outcome.ttl(in.TTL), testKeyHash(in.KeyHash), ""
@@ -155,8 +156,6 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		if err := mayReplay(created.Request, in, bodyHash); err != nil {
 			return Initiated{}, err
 		}
-	} else {
-		s.observeStart(&created.Request, outcome)
 	}
 	return Initiated{Created: created, Code: code}, nil
 }
@@ -165,16 +164,6 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 // client's own.
 func (in *Initiation) IsRepeatable() bool {
 	return in.HasIdempotencyKey || in.Terms.Deliver == DeliverGiven
-}
-
-// RetryKey returns what the retries of an initiation are limited by: its API key's name, or the delivery, because strangers can replay
-// what an identity server signed.
-func (s *Service) RetryKey(in Initiation) string {
-	if in.Terms.Deliver != DeliverGiven {
-		return in.KeyName
-	}
-	code, _ := s.codes.deliveryFor(in)
-	return s.codes.RequestID(code)
 }
 
 // createRequest stores a request, or returns the one of a first try. Only the call that created a request sends its
@@ -226,6 +215,7 @@ func (s *Service) createAndSend(ctx context.Context, n New, limits Limits, slot 
 	if !created.Existing {
 		isMine = true
 		slot.StartSending(created.Request)
+		s.observeStart(&created.Request) // not by the caller, who may have gone
 	}
 	return created, nil
 }
@@ -258,10 +248,11 @@ func newCreator(deliver DeliverKind) string {
 }
 
 // observeStart notifies the observer of a request that was stored.
-func (s *Service) observeStart(r *Request, outcome TestOutcome) {
+func (s *Service) observeStart(r *Request) {
 	switch {
 	case s.Observer == nil, r.IsDelivery(): // it is no verification
 	case r.Test:
+		outcome, _ := testOutcome(r.Phone, r.Terms.Deliver) // Initiate has refused other numbers
 		s.Observer.TestStarted(outcome)
 	default:
 		s.Observer.Started(r.Method)
@@ -281,7 +272,7 @@ func (s *Service) readFirstTry(ctx context.Context, in Initiation, id string, re
 		return Created{}, refusal
 	}
 	switch first, err := s.store.ReadFinal(ctx, id); {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrTooManyUnknown): // the refusal is true of both
 		return Created{}, refusal
 	case err != nil:
 		return Created{}, fmt.Errorf("read the request of the first try: %w", err)

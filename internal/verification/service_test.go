@@ -423,6 +423,13 @@ func (s weary) Update(
 	return s.Store.Update(ctx, id, m)
 }
 
+func (s weary) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
+	if verification.CallerOf(ctx) == s.of {
+		return verification.Request{}, verification.TooManyUnknown(verification.ErrTooManyUnknown)
+	}
+	return s.Store.ReadFinal(ctx, id)
+}
+
 func (s weary) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	if verification.CallerOf(ctx) == s.of {
 		return verification.Request{}, verification.TooManyUnknown(verification.ErrTooManyUnknown)
