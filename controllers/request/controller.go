@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,7 +74,7 @@ type Options struct {
 type Controller struct {
 	Options
 
-	deletes  *rate.Limiter
+	deletes  *deletionPace
 	handed   handed
 	unsaved  unsaved
 	refusals refusals
@@ -93,11 +94,7 @@ func New(o Options) *Controller {
 	if o.ClaimLease == 0 {
 		o.ClaimLease = DefaultClaimLease
 	}
-	c := &Controller{Options: o, unsaved: newUnsaved()}
-	if o.DeletesPerSecond > 0 {
-		c.deletes = rate.NewLimiter(rate.Limit(o.DeletesPerSecond), max(1, int(o.DeletesPerSecond)))
-	}
-	return c
+	return &Controller{Options: o, deletes: newDeletionPace(o.DeletesPerSecond), unsaved: newUnsaved()}
 }
 
 // Run works on the items of the source until ctx ends, then waits for the work in progress. It may run again, as in the next term
@@ -268,7 +265,7 @@ func (c *Controller) updateClaimed(
 
 // deleteRequest deletes a finished request. The store compares the version, because a redelivery may have been requested since.
 func (c *Controller) deleteRequest(ctx context.Context, r verification.Request) (pause, error) {
-	if wait := c.deletionDelay(); wait > 0 {
+	if wait := c.deletes.nextDelay(c.Clock.Now()); wait > 0 {
 		return pause{length: wait, held: true}, nil
 	}
 	err := c.Store.Delete(ctx, r.ID, r.Version)
@@ -283,19 +280,35 @@ func (c *Controller) deleteRequest(ctx context.Context, r verification.Request) 
 	}
 }
 
-// deletionDelay returns how long to wait before one more deletion; zero means now.
-func (c *Controller) deletionDelay() time.Duration {
-	if c.deletes == nil {
+// deletionPace limits the rate of deletions. Each request that has to wait gets a turn of its own, so that a thousand of them do not all
+// retry for the next one.
+type deletionPace struct {
+	limiter *rate.Limiter
+
+	mu sync.Mutex
+	// free is when all requests that wait will have had their turn.
+	free time.Time
+}
+
+// newDeletionPace returns the pace of a rate; nil, which limits nothing, for zero.
+func newDeletionPace(perSecond float64) *deletionPace {
+	if perSecond <= 0 {
+		return nil
+	}
+	return &deletionPace{limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))}
+}
+
+// nextDelay returns how long to wait before one more deletion; zero means now.
+func (p *deletionPace) nextDelay(now time.Time) time.Duration {
+	if p == nil || p.limiter.AllowN(now, 1) {
 		return 0
 	}
-	now := c.Clock.Now()
-	reservation := c.deletes.ReserveN(now, 1)
-	wait := reservation.DelayFrom(now)
-	if wait > 0 {
-		reservation.CancelAt(now)
-		return addJitter(wait)
-	}
-	return 0
+	turn := time.Duration(float64(time.Second) / float64(p.limiter.Limit()))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := min(max(0, p.free.Sub(now)), maxBackoff-turn)
+	p.free = now.Add(wait + turn)
+	return wait + addJitter(turn)
 }
 
 // addJitter spreads requests that wait for the same thing.

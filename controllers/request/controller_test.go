@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -458,6 +460,35 @@ func TestReconcile_pacesDeletion(t *testing.T) {
 	w.Expect(deleted()).To(Equal(2))
 	w.stepClock(time.Second)
 	w.Expect(deleted()).To(Equal(4))
+}
+
+// TestReconcile_comesBackForDeletionAFewTimes has a thousand requests that are due for deletion at once.
+func TestReconcile_comesBackForDeletionAFewTimes(t *testing.T) {
+	const requests, perSecond = 1000, 10
+	w := newScriptedReceiver(t)
+	w.controller = New(Options{
+		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Clock: w.clock, DeletesPerSecond: perSecond,
+	})
+	due := map[string]time.Time{}
+	for i := range requests {
+		w.create(strconv.Itoa(i))
+		due[strconv.Itoa(i)] = start.Add(ttl + retention + time.Minute)
+	}
+	w.stepClock(ttl + retention + time.Minute)
+	began, reconciles := w.clock.Now(), 0
+	for len(due) > 0 {
+		next := slices.MinFunc(slices.Collect(maps.Keys(due)), func(a, b string) int { return due[a].Compare(due[b]) })
+		w.clock.SetTime(due[next])
+		reconciles++
+		w.Expect(reconciles).To(BeNumerically("<", 5*requests))
+		if wait := w.reconcile(Item{ID: next}); wait > 0 {
+			due[next] = due[next].Add(wait)
+			continue
+		}
+		w.Expect(w.isGone(next)).To(BeTrue())
+		delete(due, next)
+	}
+	w.Expect(w.clock.Now().Sub(began)).To(BeNumerically("~", requests/perSecond*time.Second, 10*time.Second), "no turn is left unused")
 }
 
 func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
