@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 const (
 	// DefaultClaimLease is longer than the longest attempt (30 s), the wait for its slot and the write that records it.
 	DefaultClaimLease = 90 * time.Second
+	// drainTime bounds the work in progress when the process ends. With a RecordTimeout each for the last records and for the release of
+	// claims, it fits into the 10 s that a pod has for the work behind its API.
+	drainTime = 6 * time.Second
 	// claimBatch is the most that one claim takes, sweepBatch the most that one sweep does of each kind.
 	claimBatch = 100
 	sweepBatch = 1000
@@ -26,12 +30,51 @@ const (
 	fullPoll = 2 * time.Millisecond
 )
 
-// Claims returns the source for stores whose workers compete: it claims due work and adds it to the workqueue.
-func (c *Controller) Claims(queue verification.Queue) source.TypedSource[Item] {
-	return source.TypedFunc[Item](func(ctx context.Context, work workqueue.TypedRateLimitingInterface[Item]) error {
-		go c.claimUntilDone(ctx, queue, work) // a source must not block; the loop ends with the controller
+// RunClaims is Run for stores whose workers compete: it claims due requests until ctx ends. Then it finishes the work in progress, for up
+// to drainTime, and releases the other claims, so that other workers need not wait for the end of their leases.
+func (c *Controller) RunClaims(ctx context.Context, queue verification.Queue) error {
+	claiming := make(chan struct{})
+	err := c.Run(ctx, source.TypedFunc[Item](func(_ context.Context, work workqueue.TypedRateLimitingInterface[Item]) error {
+		go func() { // a source must not block
+			defer close(claiming)
+			c.claimUntilDone(ctx, queue, work)
+		}()
 		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	<-claiming
+	c.releaseClaims(ctx, queue)
+	return nil
+}
+
+// releaseClaims releases the claims whose work is not done. Those with an attempt that could not be recorded keep their leases, because
+// another worker would repeat it at once.
+func (c *Controller) releaseClaims(ctx context.Context, queue verification.Queue) {
+	claims := c.handed.listClaims()
+	maps.DeleteFunc(claims, func(id string, _ int64) bool {
+		_, attempted := c.unsaved.get(id)
+		return attempted
 	})
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
+	defer cancel()
+	if err := queue.Release(ctx, claims); err != nil {
+		c.Log.Error(err, "release claims failed, other workers wait for their leases", "claims", len(claims))
+	}
+}
+
+// extendContext returns a context that ends a while after ctx.
+func extendContext(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	extended, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return extended, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (c *Controller) claimUntilDone(ctx context.Context, queue verification.Queue, work workqueue.TypedRateLimitingInterface[Item]) {
@@ -77,14 +120,13 @@ func (c *Controller) claimOnce(ctx context.Context, queue verification.Queue, wo
 	}
 	more := c.sweepRequests(ctx, queue)
 	free := claimBatch - work.Len()
-	if free < claimBatch/2 {
+	if free < claimBatch/2 || ctx.Err() != nil {
 		return claimSkipped
 	}
 	at := c.Clock.Now()
-	claimed, err := queue.Claim(ctx, c.claimPolicy(), free, c.ClaimLease)
-	if ctx.Err() == nil {
-		c.claims.logResult(c.Log, c.Clock.Now(), "claim due requests", err)
-	}
+	// If a claim is cancelled, it may be granted and its requests not known here.
+	claimed, err := queue.Claim(context.WithoutCancel(ctx), c.claimPolicy(), free, c.ClaimLease)
+	c.claims.logResult(c.Log, c.Clock.Now(), "claim due requests", err)
 	if err != nil {
 		return claimedNone
 	}
@@ -138,20 +180,47 @@ func (c *Controller) sweepRequests(ctx context.Context, queue verification.Queue
 	return false
 }
 
-// handed holds requests as their claims read them, until they are reconciled.
-type handed struct{ views sync.Map }
+// handed holds the claims of this worker until their work is done, each with what it read until that is used.
+type handed struct {
+	mu    sync.Mutex
+	views map[Item]*view
+}
 
 // keep holds what a claim read. What comes from the store is read again instead.
 func (h *handed) keep(item Item, v view) {
-	if !v.claimedAt.IsZero() {
-		h.views.Store(item, v)
+	if v.claimedAt.IsZero() {
+		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.views[item] = &v
 }
 
 func (h *handed) take(item Item) (view, bool) {
-	v, ok := h.views.LoadAndDelete(item)
-	if !ok {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := h.views[item]
+	if v == nil {
 		return view{}, false
 	}
-	return v.(view), true //nolint:forcetypeassert // keep stores nothing else
+	h.views[item] = nil
+	return *v, true
+}
+
+// drop forgets a claim whose work is done.
+func (h *handed) drop(item Item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.views, item)
+}
+
+// listClaims returns the claims as epochs by request id, the latest of each request.
+func (h *handed) listClaims() map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	claims := make(map[string]int64, len(h.views))
+	for item := range h.views {
+		claims[item.ID] = max(claims[item.ID], item.Epoch)
+	}
+	return claims
 }

@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ func (l *ledgered) Sweep(context.Context, verification.Policy, int) (verificatio
 	l.sweeps++
 	return l.swept, nil
 }
+
+// Release is never called.
+func (*ledgered) Release(context.Context, map[string]int64) error { return errors.New("unexpected") }
 
 // Due never notifies, unless a test does.
 func (l *ledgered) Due() <-chan struct{} { return l.due }

@@ -74,7 +74,7 @@ type Options struct {
 type Controller struct {
 	Options
 
-	deletes  *deletionPace
+	deletes  *deletionLimiter
 	handed   handed
 	unsaved  unsaved
 	refusals refusals
@@ -94,7 +94,9 @@ func New(o Options) *Controller {
 	if o.ClaimLease == 0 {
 		o.ClaimLease = DefaultClaimLease
 	}
-	return &Controller{Options: o, deletes: newDeletionPace(o.DeletesPerSecond), unsaved: newUnsaved()}
+	return &Controller{
+		Options: o, deletes: newDeletionLimiter(o.DeletesPerSecond), handed: handed{views: map[Item]*view{}}, unsaved: newUnsaved(),
+	}
 }
 
 // Run works on the items of the source until ctx ends, then waits for the work in progress. It may run again, as in the next term
@@ -130,6 +132,11 @@ type pause struct {
 
 // Reconcile takes the steps that the request needs until it has to wait.
 func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result, error) {
+	if item.Claimed {
+		extended, cancel := extendContext(ctx, drainTime)
+		defer cancel()
+		ctx = extended
+	}
 	wait, err := c.advanceRequest(ctx, item)
 	switch {
 	case err == nil:
@@ -142,6 +149,7 @@ func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result
 		return reconcile.Result{}, err
 	}
 	if item.Claimed && !wait.held {
+		c.handed.drop(item)
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: wait.length}, nil
@@ -280,35 +288,35 @@ func (c *Controller) deleteRequest(ctx context.Context, r verification.Request) 
 	}
 }
 
-// deletionPace limits the rate of deletions. Each request that has to wait gets a turn of its own, so that a thousand of them do not all
+// deletionLimiter limits the rate of deletions. Each request that has to wait gets a slot of its own, so that a thousand of them do not all
 // retry for the next one.
-type deletionPace struct {
+type deletionLimiter struct {
 	limiter *rate.Limiter
 
 	mu sync.Mutex
-	// free is when all requests that wait will have had their turn.
+	// free is when all requests that wait will have had their slot.
 	free time.Time
 }
 
-// newDeletionPace returns the pace of a rate; nil, which limits nothing, for zero.
-func newDeletionPace(perSecond float64) *deletionPace {
+// newDeletionLimiter returns the limiter of a rate; nil, which limits nothing, for zero.
+func newDeletionLimiter(perSecond float64) *deletionLimiter {
 	if perSecond <= 0 {
 		return nil
 	}
-	return &deletionPace{limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))}
+	return &deletionLimiter{limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))}
 }
 
 // nextDelay returns how long to wait before one more deletion; zero means now.
-func (p *deletionPace) nextDelay(now time.Time) time.Duration {
+func (p *deletionLimiter) nextDelay(now time.Time) time.Duration {
 	if p == nil || p.limiter.AllowN(now, 1) {
 		return 0
 	}
-	turn := time.Duration(float64(time.Second) / float64(p.limiter.Limit()))
+	slot := time.Duration(float64(time.Second) / float64(p.limiter.Limit()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wait := min(max(0, p.free.Sub(now)), maxBackoff-turn)
-	p.free = now.Add(wait + turn)
-	return wait + addJitter(turn)
+	wait := min(max(0, p.free.Sub(now)), maxBackoff-slot)
+	p.free = now.Add(wait + slot)
+	return wait + addJitter(slot)
 }
 
 // addJitter spreads requests that wait for the same thing.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -32,7 +33,7 @@ func (w *scriptedReceiver) run(receiver http.HandlerFunc) {
 	ended := make(chan error, 1)
 	queue, ok := w.store.(*memory.Store)
 	w.Expect(ok).To(BeTrue())
-	go func() { ended <- w.controller.Run(ctx, w.controller.Claims(queue)) }()
+	go func() { ended <- w.controller.RunClaims(ctx, queue) }()
 	w.t.Cleanup(func() {
 		cancel()
 		w.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
@@ -89,6 +90,78 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 		}
 	}).WithTimeout(30 * time.Second).Should(Succeed())
 	w.Expect(w.get("hangs0").Delivery.Attempts).To(BeZero())
+}
+
+// slowReceiver is a sender to a receiver that answers late. It has two slots, which the first two events keep.
+type slowReceiver struct {
+	mu     sync.Mutex
+	sent   int
+	answer chan struct{}
+}
+
+// Busy leaves it to Send to reject.
+func (s *slowReceiver) Busy(webhook.Endpoint) error { return nil }
+
+// Free lets claims include events.
+func (s *slowReceiver) Free(webhook.Endpoint) int { return 1 }
+
+// Send returns when the receiver answers.
+func (s *slowReceiver) Send(ctx context.Context, _ webhook.Endpoint, _ webhook.Event) (webhook.Result, error) {
+	s.mu.Lock()
+	s.sent++
+	busy := s.sent > 2
+	s.mu.Unlock()
+	if busy {
+		return webhook.Result{}, &webhook.BusyError{After: time.Minute}
+	}
+	select {
+	case <-s.answer:
+		return webhook.Result{Verdict: webhook.Verdict{Outcome: webhook.Delivered, StatusCode: http.StatusNoContent}}, nil
+	case <-ctx.Done():
+		return webhook.Result{}, ctx.Err()
+	}
+}
+
+// TestRunClaims_finishesAttemptsAndReleasesOtherClaims ends the loop while two attempts are in flight and eight events wait for a slot.
+func TestRunClaims_finishesAttemptsAndReleasesOtherClaims(t *testing.T) {
+	for name, answersIn := range map[string]time.Duration{"answered before the end": drainTime - 1, "not answered": drainTime} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newScriptedReceiver(t)
+				for i := range 10 {
+					w.verify(strconv.Itoa(i))
+				}
+				receiver, queue := &slowReceiver{answer: make(chan struct{})}, w.store.(verification.Queue)
+				w.controller.Sender = receiver
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- w.controller.RunClaims(ctx, queue) }()
+				advanceTime(2 * minPoll)
+				w.stepClock(ClaimFresh) // the other events are read again before they are tried
+				advanceTime(time.Minute)
+				w.Expect(queue.Claim(t.Context(), w.controller.currentPolicy(), claimBatch, time.Minute)).To(BeEmpty(), "all are claimed")
+
+				stop()
+				advanceTime(answersIn)
+				delivered := 0
+				if answersIn < drainTime {
+					w.Expect(ended).NotTo(Receive())
+					close(receiver.answer)
+					delivered = 2
+				}
+				w.Expect(<-ended).To(Succeed())
+				w.Expect(queue.Claim(t.Context(), w.controller.currentPolicy(), claimBatch, time.Minute)).To(HaveLen(8))
+				page, err := w.store.List(t.Context(), verification.ListQuery{Limit: claimBatch})
+				w.Expect(err).NotTo(HaveOccurred())
+				for i := range page.Requests {
+					if !page.Requests[i].Delivery.DeliveredAt.IsZero() {
+						delivered--
+					}
+				}
+				w.Expect(delivered).To(BeZero())
+			})
+		})
+	}
 }
 
 // poisoned is a sender that panics at its first event.

@@ -94,7 +94,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create claim loop: %w", err)
 	}
-	return s.run(ctx, c.store, c.source, c.inbound, append(loops, startWhenReady(c.source, c.database), claims)...)
+	return s.run(ctx, c.store, c.source, c.inbound, append(loops, startWhenReady(c.source, claims))...)
 }
 
 // maySend reports whether events of the project may be sent: those of one that is suspended or deleted wait.

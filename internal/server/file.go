@@ -43,7 +43,7 @@ func (s *server) serveFile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create messenger channels: %w", err)
 	}
-	claims := manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
+	claims := manager.RunnableFunc(func(ctx context.Context) error { return loop.RunClaims(ctx, store) })
 	return s.run(ctx, store, source, inbound, claims, s.registerAlone(inbound, source.Subscribe))
 }
 
@@ -73,5 +73,5 @@ func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.Fil
 	if err != nil {
 		return fmt.Errorf("create elector: %w", err)
 	}
-	return s.run(ctx, store, source, inbound, store, claims, startAttempted(store, elector))
+	return s.run(ctx, store, source, inbound, claims, startAttempted(store, elector))
 }

@@ -37,7 +37,8 @@ func addressOf(current *settings.Settings) postgres.Address {
 	return postgres.Address{URI: redact.New(d.URI.Current()), OwnCA: d.OwnCA, CA: d.CA.Current()}
 }
 
-// newClaimLoop returns the loop that claims due requests while the process runs.
+// newClaimLoop returns the loop that claims due requests while the process runs, with the store behind it: the store ends later, because
+// the loop records its last attempts there.
 func (s *server) newClaimLoop(
 	ctx context.Context, store *postgres.Store, maySend func() bool, attempted func(verification.Attempt),
 ) (manager.Runnable, error) {
@@ -48,8 +49,8 @@ func (s *server) newClaimLoop(
 	if attempted != nil {
 		loop.Attempted = attempted
 	}
-	run := manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
-	return startAttempted(store, run), nil
+	claims := startAttempted(store, manager.RunnableFunc(func(ctx context.Context) error { return loop.RunClaims(ctx, store) }))
+	return manager.RunnableFunc(func(ctx context.Context) error { return RunBehind(ctx, claims, store) }), nil
 }
 
 // startAttempted returns a runnable that starts part when the store has connected, or failed to and logged why.

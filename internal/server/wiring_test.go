@@ -19,7 +19,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
@@ -36,7 +35,7 @@ type testServer struct {
 	*WithT
 
 	machine *clocktesting.FakeClock
-	store   *memory.Store
+	store   countedStore
 	guard   webhook.GuardConfig // the one that the server passed to NewGuard
 	// headers receives the headers of each event.
 	headers chan http.Header
@@ -171,9 +170,7 @@ func TestClaimLoop_startsAfterTheDatabase(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		claims, err := w.newClaimLoop(t.Context(), store, func() bool { return true }, nil)
 		w.Expect(err).NotTo(HaveOccurred())
-		for _, part := range []manager.Runnable{startWhenReady(source, store), claims} {
-			go func() { _ = part.Start(t.Context()) }()
-		}
+		go func() { _ = startWhenReady(source, claims).Start(t.Context()) }()
 		<-time.After(time.Hour)
 		w.Expect(errs).NotTo(Receive())
 		close(source.first)

@@ -65,6 +65,10 @@ type Queue interface {
 	// claimed.
 	Claim(ctx context.Context, p Policy, limit int, lease time.Duration) ([]Request, error)
 
+	// Release ends the leases of claims, which are epochs by request id, except of requests that were claimed again since. Other workers can
+	// claim them at once.
+	Release(ctx context.Context, claims map[string]int64) error
+
 	// Sweep expires up to limit requests that have lapsed and deletes up to limit whose retention is over, as a worker
 	// would that claimed them now. It does nothing if that is no cheaper than claims.
 	Sweep(ctx context.Context, p Policy, limit int) (Swept, error)

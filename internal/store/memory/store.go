@@ -157,6 +157,22 @@ func (s *Store) Claim(
 	return s.project.claimDue(policy, limit, lease, s.backend.now()), nil
 }
 
+// Release implements verification.Queue.
+func (s *Store) Release(ctx context.Context, claims map[string]int64) error {
+	if err := s.backend.checkAvailable(ctx); err != nil {
+		return fmt.Errorf("check backend: %w", err)
+	}
+	s.project.mu.Lock()
+	defer s.project.mu.Unlock()
+	for id, epoch := range claims {
+		if rec := s.project.records[id]; rec != nil && rec.request.Epoch == epoch {
+			rec.leasedUntil = time.Time{}
+			s.project.work.placeRecord(rec, s.backend.now())
+		}
+	}
+	return nil
+}
+
 // Sweep implements verification.Queue. It does nothing, because claims take microseconds.
 func (s *Store) Sweep(context.Context, verification.Policy, int) (verification.Swept, error) {
 	return verification.Swept{}, nil

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +65,23 @@ func (s *Store) Claim(
 		}
 	}
 	return requests, nil
+}
+
+// Release implements verification.Queue.
+func (s *Store) Release(ctx context.Context, claims map[string]int64) error {
+	ids := slices.Sorted(maps.Keys(claims))
+	epochs := make([]int64, len(ids))
+	for i, id := range ids {
+		epochs[i] = claims[id]
+	}
+	err := s.inWrite(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, sqlRelease, s.options.Project, ids, epochs)
+		return wrapStep("end leases", err)
+	})
+	if err != nil {
+		return fmt.Errorf("release claims: %w", err)
+	}
+	return nil
 }
 
 // dueArguments returns the arguments of sqlDue. An event is claimed for an extra attempt only if its next one is further away than a lease

@@ -288,6 +288,11 @@ var (
 		WHERE project = $1 AND id = $2
 		RETURNING ` + requestColumns("") + `, statement_timestamp()`
 
+	// sqlRelease ends the leases of those epochs. It changes no version, because workers cannot see a lease.
+	sqlRelease = `UPDATE phoneproof_requests AS r SET leased_until = '1970-01-01 00:00:00+00'
+		FROM unnest($2::text[], $3::bigint[]) AS u(id, epoch)
+		WHERE r.project = $1 AND r.id = u.id AND r.epoch = u.epoch`
+
 	// The sweeps expire and delete in bulk what needs no other step. Claims expire the requests of test keys, which may have an outcome to
 	// be played, and those with an attempt of a former event, which they keep.
 

@@ -16,6 +16,7 @@ func leaseChecks() []check {
 		{name: "return work in its original order when they end", needs: Queue, run: repeatIfSlow(leaseOrder)},
 		{name: "fence off a holder whose lease has ended", needs: Queue, run: leaseFences},
 		{name: "end with the step they were claimed for", needs: Queue, run: leaseEndsEarly},
+		{name: "end when they are released, unless they were granted again", needs: Queue, run: leaseReleases},
 		{name: "go on through a write that leaves the work as it is", needs: Queue, run: leaseOutlivesOtherWrites},
 		{name: "count an epoch for each claim, none for other writes", needs: Queue, run: leaseCounts},
 	}
@@ -113,6 +114,23 @@ func leaseEndsEarly(ctx context.Context, t *trial) {
 		t.passTime(ctx, longLease/2)
 		t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(longLease), manyRequests, longLease))).To(Equal([]string{r.ID}))
 	}
+}
+
+// leaseReleases has a worker release its claims twice: another worker has claimed the requests before the second time.
+func leaseReleases(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	ids := []string{t.createDue(ctx, a).ID, t.createDue(ctx, a).ID}
+	claims := map[string]int64{"unknown": 1}
+	for _, r := range t.claimWork(ctx, a, sendingPolicy(longLease), manyRequests, longLease) {
+		claims[r.ID] = r.Epoch
+	}
+	t.Expect(claims).To(HaveLen(3))
+	kept := t.createDue(ctx, a).ID
+	t.Expect(requestIDs(t.claimWork(ctx, a, sendingPolicy(longLease), manyRequests, longLease))).To(Equal([]string{kept}))
+	t.Expect(t.harness.Queue(a).Release(ctx, claims)).To(Succeed())
+	t.Expect(requestIDs(t.claimWork(ctx, b, sendingPolicy(longLease), manyRequests, longLease))).To(ConsistOf(ids))
+	t.Expect(t.harness.Queue(a).Release(ctx, claims)).To(Succeed())
+	t.Expect(t.claimWork(ctx, b, sendingPolicy(longLease), manyRequests, longLease)).To(BeEmpty(), "b has claimed them since")
 }
 
 // leaseOutlivesOtherWrites lets a stranger write while the event of a pending request is being sent.
