@@ -74,6 +74,11 @@ var codeMutants = []Mutant{
 		Suite: "domain", Test: "TestDelivery_hidesTheCode",
 	},
 	{
+		Name: "delivery-as-an-oracle", Promise: "docs/security.md#what-holds-at-which-level: guessing an identity server's code",
+		Symbol: "httpapi.(*exchange).limitDeliveries", Old: "if in.Test || ", New: "if !in.Test || ",
+		Suite: "http api", Test: "TestDeliver_isNoOracle",
+	},
+	{
 		Name: "old-message-for-each-key", Promise: "docs/security.md#codes-that-come-back: a message of before the request",
 		Symbol: "verification.bodyHash", Old: "onceKey.MatchString(in.IdempotencyKey)", New: `in.IdempotencyKey != ""`,
 		Suite: "domain", Test: "TestReceive_aMessengerThatIsBehind",
@@ -109,7 +114,7 @@ var codeMutants = []Mutant{
 	{
 		Name: "code-share-of-all-keys", Promise: "docs/security.md#what-holds-at-which-level: a key its share of maxPerDay",
 		Symbol: "v1alpha1.(*VerificationProjectSpec).EffectiveCodeShare", Old: "s.countDeliverKeys()", New: "1",
-		Suite: "api", Test: "TestEffectiveCodeShare",
+		Suite: "settings", Test: "TestFromProject_codes",
 	},
 	{
 		Name: "code-of-telegram-is-whatsapps", Promise: "docs/security.md#what-holds-at-which-level: each kind is derived for a purpose of its own",

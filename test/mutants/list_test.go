@@ -35,6 +35,10 @@ func TestList_namesWhatExists(t *testing.T) {
 		names[m.Name], used[m.Suite] = true, true
 		g.Expect(suites).To(HaveKey(m.Suite), m.Name)
 		g.Expect(m.Test).NotTo(BeEmpty(), m.Name)
+		if suite := suites[m.Suite]; suite.Specs == "" && suite.Program == nil {
+			name, _, _ := strings.Cut(m.Test, "/")
+			g.Expect(listTests(g, suite.Package)).To(ContainElement(MatchRegexp(name)), m.Name)
+		}
 		section, promise, _ := strings.Cut(m.Promise, ": ")
 		g.Expect(promise).NotTo(BeEmpty(), m.Name)
 		page, anchor, _ := strings.Cut(section, "#")
@@ -44,6 +48,20 @@ func TestList_namesWhatExists(t *testing.T) {
 		g.Expect(used).To(HaveKey(name))
 		g.Expect(os.Stat(filepath.Join(root, suite.Package))).Error().NotTo(HaveOccurred(), name)
 	}
+}
+
+// listTests returns the names of a package's test functions.
+func listTests(g *WithT, pkg string) (names []string) {
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, name := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			names = append(names, string(name[1]))
+		}
+	}
+	return names
 }
 
 // listSections returns the anchors of a page's headings as GitHub makes them, and an empty one if the page is its only section.
