@@ -154,3 +154,46 @@ func TestSessions_aConfirmUnderWayIsNotLost(t *testing.T) {
 		t.Errorf("got %q", number)
 	}
 }
+
+// leavingStore is a store whose browser leaves once the number is verified.
+type leavingStore struct {
+	MemoryStore
+
+	leave func()
+}
+
+// Save stores the text of a session, while there is a browser.
+func (s *leavingStore) Save(ctx context.Context, sessionID, text string) error {
+	if sessionID == "new" {
+		s.leave()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.MemoryStore.Save(ctx, sessionID, text)
+}
+
+// Remove deletes the text of a session, while there is a browser.
+func (s *leavingStore) Remove(ctx context.Context, sessionID string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.MemoryStore.Remove(ctx, sessionID)
+}
+
+func TestSessions_aBrowserThatLeavesIsVerified(t *testing.T) {
+	client, answers := newScripted(t)
+	ctx, leave := context.WithCancel(t.Context())
+	sessions := NewSessions(client, &leavingStore{leave: leave})
+	answers <- begun
+	answers <- verified
+	if _, err := sessions.Begin(ctx, "old", StartParams{PhoneNumber: "+4915112345678"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sessions.Redeem(ctx, Redemption{SessionID: "old", NewSessionID: "new", Code: "123456"}); err != nil {
+		t.Fatal(err)
+	}
+	if number, err := sessions.Verified(t.Context(), "new"); number == "" || err != nil {
+		t.Errorf("got %q, %v", number, err)
+	}
+}

@@ -81,7 +81,7 @@ func (s *Sessions) Redeem(ctx context.Context, r Redemption) (*Status, error) {
 	if r.NewSessionID == "" || r.NewSessionID == r.SessionID {
 		return nil, newError(CodeSessionIDNotNew, "a verified session needs a new id, so that no one else can know it")
 	}
-	state, err := s.load(ctx, r.SessionID)
+	state, err := s.loadOpen(ctx, r.SessionID, "")
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +89,7 @@ func (s *Sessions) Redeem(ctx context.Context, r Redemption) (*Status, error) {
 	if isReturn {
 		code = r.Return.Get("code")
 	}
-	switch {
-	case state.Request == "" || state.Verified != "":
-		return nil, newError(CodeNoRequest, "this session has begun no verification that is open")
-	case isReturn && r.Return.Get("requestId") != state.Request:
+	if isReturn && r.Return.Get("requestId") != state.Request {
 		return nil, newError(CodeOtherRequest, "this return belongs to another session")
 	}
 	status, err := s.confirm(ctx, r.SessionID, code, state)
@@ -101,6 +98,10 @@ func (s *Sessions) Redeem(ctx context.Context, r Redemption) (*Status, error) {
 	}
 	if status.Status != Verified || !slices.Contains(s.accept, status.Assurance) {
 		return nil, newError(CodeNotVerified, "the number was not verified for this session")
+	}
+	ctx = context.WithoutCancel(ctx) // the code is redeemed, so the session changes also if its browser has gone
+	if _, err := s.loadOpen(ctx, r.SessionID, state.Request); err != nil {
+		return nil, err
 	}
 	if err := s.save(ctx, r.NewSessionID, sessionState{Request: state.Request, Verified: status.PhoneNumber}); err != nil {
 		return nil, err
@@ -126,8 +127,12 @@ func (s *Sessions) confirm(ctx context.Context, sessionID, code string, state se
 	// What was refused for another reason, such as a malformed code, shows nothing about a confirm that was lost before.
 	isLost := isUnanswered(err) || state.Lost && !isSettled(err)
 	if isLost != state.Lost {
+		ctx := context.WithoutCancel(ctx)
+		if _, err := s.loadOpen(ctx, sessionID, state.Request); err != nil {
+			return nil, err
+		}
 		state.Lost = isLost
-		if err := s.save(context.WithoutCancel(ctx), sessionID, state); err != nil {
+		if err := s.save(ctx, sessionID, state); err != nil {
 			return nil, err
 		}
 	}
@@ -145,6 +150,16 @@ func isSettled(err error) bool {
 func (s *Sessions) Verified(ctx context.Context, sessionID string) (string, error) {
 	state, err := s.load(ctx, sessionID)
 	return state.Verified, err
+}
+
+// loadOpen returns the state of a session that has a request to redeem; if one is named, that one. It is called again after each confirm:
+// meanwhile another browser, which has the same session, may have redeemed the request or begun another one.
+func (s *Sessions) loadOpen(ctx context.Context, sessionID, request string) (sessionState, error) {
+	state, err := s.load(ctx, sessionID)
+	if err == nil && (state.Request == "" || state.Verified != "" || request != "" && request != state.Request) {
+		err = newError(CodeNoRequest, "this session has no such verification that is open")
+	}
+	return state, err
 }
 
 func (s *Sessions) load(ctx context.Context, sessionID string) (sessionState, error) {

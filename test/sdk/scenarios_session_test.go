@@ -1,6 +1,9 @@
 package sdk
 
 import (
+	"net/http"
+	"sync"
+
 	. "github.com/onsi/gomega"
 )
 
@@ -28,6 +31,24 @@ func (p *play) proven(session string) (*visit, string) {
 // code returns the arguments of redeem for a code.
 func (v *visit) code(code string) object {
 	return object{"session": v.id, "code": code, "newSession": v.id + "-new"}
+}
+
+// redeemLater has another browser, which has the same session, begin to redeem a code: its confirm is under way. It returns what loses the
+// answer.
+func (p *play) redeemLater(v *visit, code string) (lose func()) {
+	p.reset()
+	lost := make(chan struct{})
+	p.next("confirm", func(w http.ResponseWriter, r *http.Request, api http.Handler) {
+		<-lost
+		drop(w, r, api)
+	})
+	args := v.code(code)
+	args["newSession"] = v.id + "-stranger"
+	p.do("later", object{"op": "redeem", "args": args})
+	p.Eventually(func() []call { return p.callsOf("confirm") }).WithTimeout(patience).Should(HaveLen(1))
+	lose = sync.OnceFunc(func() { close(lost) })
+	p.tb.Cleanup(lose)
+	return lose
 }
 
 // verified returns the number that a session has verified; nothing if none.
@@ -69,7 +90,7 @@ var sessionScenarios = []scenario{
 	},
 	{
 		name:   "a session without a request redeems nothing",
-		mutant: mutant{"go", "state, err := s.load(ctx, r.SessionID)", "state, err := s.load(ctx, r.SessionID)\n\tif state.Request == \"\" {\n\t\tstate.Request = r.Return.Get(\"requestId\")\n\t}"},
+		mutant: mutant{"go", "state, err := s.loadOpen(ctx, r.SessionID, \"\")", "state, err := s.loadOpen(ctx, r.SessionID, \"\")\n\tif state.Request == \"\" {\n\t\tstate.Request, err = r.Return.Get(\"requestId\"), nil\n\t}"},
 		play: func(p *play) {
 			v, digits := p.proven("a")
 			args := v.code(digits)
@@ -167,6 +188,50 @@ var sessionScenarios = []scenario{
 			p.next("confirm", lose)
 			p.Expect(p.do("redeem", v.code(digits))).To(HaveKeyWithValue("status", "VERIFIED"))
 			p.Expect(p.verified(v.id + "-new")).To(Equal(v.number))
+		},
+	},
+	{
+		name:   "a lost answer brings no session back that was verified meanwhile",
+		mutant: mutant{"go", "s.loadOpen(ctx, sessionID, state.Request)", "s.load(ctx, sessionID)"},
+		play: func(p *play) {
+			v, digits := p.proven("a")
+			lose := p.redeemLater(v, otherDigits(digits))
+			p.Expect(p.do("redeem", v.code(digits))).To(HaveKeyWithValue("status", "VERIFIED"))
+			p.always("status", drop)
+			lose()
+			p.Expect(p.call("join", object{}).Error).NotTo(BeNil())
+			p.reset()
+			stranger := v.code(otherDigits(digits))
+			stranger["newSession"] = v.id + "-stranger"
+			p.fail("no_request", "redeem", stranger)
+			p.Expect(p.verified(v.id + "-new")).To(Equal(v.number))
+		},
+	},
+	{
+		name:   "a lost answer does not verify by what another browser redeemed meanwhile",
+		mutant: mutant{"python", "self._load_open(session_id, request)\n        self._save(new", "self._save(new"},
+		play: func(p *play) {
+			v, digits := p.proven("a")
+			lose := p.redeemLater(v, otherDigits(digits))
+			p.do("redeem", v.code(digits))
+			lose() // its status is VERIFIED
+			p.fail("no_request", "join", object{})
+			p.Expect(p.verified(v.id + "-stranger")).To(BeNil())
+		},
+	},
+	{
+		name:   "a lost answer does not overwrite the request that the session began meanwhile",
+		mutant: mutant{"typescript", "{ ...(await this.#loadOpen(sessionId, state.request)), lost }", "{ ...state, lost }"},
+		play: func(p *play) {
+			first, digits := p.proven("a")
+			lose := p.redeemLater(first, otherDigits(digits))
+			second := p.begin("a")
+			p.always("status", drop)
+			lose()
+			p.Expect(p.call("join", object{}).Error).NotTo(BeNil())
+			p.reset()
+			p.do("redeem", second.code(p.digits(second.number, second.started)))
+			p.Expect(p.verified(second.id + "-new")).To(Equal(second.number))
 		},
 	},
 	{

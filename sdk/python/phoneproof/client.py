@@ -264,9 +264,9 @@ def _may_help(error: PhoneProofError) -> bool:
     return error.status in RETRIED or error.code in {"connection_failed", "timed_out"}
 
 
-def is_definite(error: PhoneProofError) -> bool:
+def is_definite(error: Exception) -> bool:
     """Reports whether the service itself answered, and did not carry out what it was asked for."""
-    if error.code in {"unexpected_answer", "store_unavailable"}:
+    if not isinstance(error, PhoneProofError) or error.code in {"unexpected_answer", "store_unavailable"}:
         return False
     return 300 <= error.status < 500 or error.status == 503
 

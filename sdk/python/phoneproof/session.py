@@ -52,21 +52,20 @@ class SessionProof:
     ) -> Status:
         """Redeems what the user typed, or what came with the return, and moves the session to new_session_id.
 
-        new_session_id is a fresh random value: give it to the browser once this has returned, which is with VERIFIED.
+        new_session_id is a fresh random value: give it to the browser once this has returned.
         returned_request_id is the requestId of the return's query, None if it has none; leave it out for typed digits. Raises
         SessionError for a code of another session, and if the number was verified with another assurance.
         """
         if not new_session_id or new_session_id == session_id:
-            raise SessionError("session_id_not_new", "The id of a session must change when its number is verified.")
-        state = self._load(session_id)
-        if "lost" not in state:
-            raise SessionError("no_request", "This session began no verification, or has finished it.")
+            raise SessionError("session_id_not_new", "A verified session needs a new id.")
+        state = self._load_open(session_id)
         request = state["request"]
         if returned_request_id is not ... and returned_request_id != request:
             raise SessionError("other_request", "This code belongs to a request of another session.")
         status = self._confirm(session_id, request, code, state["lost"])
         if status.status != "VERIFIED" or status.assurance not in self._accept:
             raise SessionError("not_verified", f"The status is {status.status}, with assurance {status.assurance}.")
+        self._load_open(session_id, request)
         self._save(new_session_id, {"request": request, "verified": status.phone_number})
         self._store.remove(session_id)
         return status
@@ -76,23 +75,32 @@ class SessionProof:
         number: str | None = self._load(session_id).get("verified")
         return number
 
-    def _confirm(self, session_id: str, request: str, code: str, was_lost: bool) -> Status:
-        """Confirms. was_lost is whether the session sent a code before, and got no answer."""
+    def _confirm(self, session_id: str, request: str, digits: str, was_lost: bool) -> Status:
+        """Confirms. was_lost is whether an earlier confirm got no answer."""
         try:
-            return self._client.confirm(request, code)
-        except PhoneProofError as error:
+            return self._client.confirm(request, digits)
+        except (PhoneProofError, Cancelled) as error:
+            code = getattr(error, "code", "")
             # Not while a confirm is under way: it may be that of another browser, which has the same session.
-            if was_lost and error.code == "already_confirmed":
+            if was_lost and code == "already_confirmed":
                 status = self._client.status(request)
                 if status.status == "VERIFIED":
                     return status
-            is_lost = not is_definite(error) or (was_lost and error.code not in SETTLED)
+            is_lost = not is_definite(error) or (was_lost and code not in SETTLED)
             if is_lost != was_lost:
+                self._load_open(session_id, request)
                 self._save(session_id, {"request": request, "lost": is_lost})
             raise
-        except Cancelled:
-            self._save(session_id, {"request": request, "lost": True})
-            raise
+
+    def _load_open(self, session_id: str, request: str | None = None) -> dict[str, Any]:
+        """Returns the state of a session that has a request to redeem, the given one if any.
+
+        After a confirm it is called again: another browser with the same session may have redeemed it, or begun another.
+        """
+        state = self._load(session_id)
+        if "lost" not in state or request not in {None, state["request"]}:
+            raise SessionError("no_request", "This session has no such verification open.")
+        return state
 
     def _load(self, session_id: str) -> dict[str, Any]:
         text = self._store.load(session_id) if session_id else None

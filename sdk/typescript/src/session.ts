@@ -68,13 +68,12 @@ export class SessionProof {
    * It fails with a SessionError if the session may not redeem it, and as `confirm` does. Try again after an error without an answer:
    * a code that was redeemed is found then.
    */
-  async redeem(sessionId: string | undefined, code: string, options: RedeemOptions): Promise<Status> {
+  async redeem(sessionId: string | undefined = '', code: string, options: RedeemOptions): Promise<Status> {
     const { newSessionId, returnedRequestId, signal } = options
     if (typeof newSessionId !== 'string' || newSessionId === '' || newSessionId === sessionId) {
       throw new SessionError('session_id_not_new', 'newSessionId must be new: who knew the former id would be verified, too')
     }
-    const state = await this.#load(sessionId)
-    if (!sessionId || state?.lost === undefined) throw new SessionError('no_request', 'this session began no verification')
+    const state = await this.#loadOpen(sessionId)
     if ('returnedRequestId' in options && returnedRequestId !== state.request) {
       throw new SessionError('other_request', 'the code belongs to a request that this session did not begin')
     }
@@ -82,6 +81,7 @@ export class SessionProof {
     if (status.status !== 'VERIFIED' || !this.#accept.includes(status.assurance ?? '')) {
       throw new SessionError('not_verified', `the status is ${status.status}, by ${status.assurance ?? 'a message'}, which does not do`)
     }
+    await this.#loadOpen(sessionId, state.request)
     await this.#save(newSessionId, { request: state.request, verified: status.phoneNumber })
     await this.#store.remove(sessionId)
     return status
@@ -103,9 +103,21 @@ export class SessionProof {
       }
       const isSettled = error instanceof PhoneProofError && settling.includes(error.code)
       const lost = !isOutcomeKnown(error) || (state.lost === true && !isSettled)
-      if (lost !== state.lost) await this.#save(sessionId, { ...state, lost })
+      if (lost !== state.lost) await this.#save(sessionId, { ...(await this.#loadOpen(sessionId, state.request)), lost })
       throw error
     }
+  }
+
+  /**
+   * Returns the state of a session that has a request to redeem; if one is named, that one. It is called again after each confirm:
+   * meanwhile another browser, which has the same session, may have redeemed the request or begun another one.
+   */
+  async #loadOpen(sessionId: string, request?: string): Promise<State> {
+    const state = await this.#load(sessionId)
+    if (state?.lost === undefined || (request ?? state.request) !== state.request) {
+      throw new SessionError('no_request', 'this session has no such verification that is open')
+    }
+    return state
   }
 
   async #load(sessionId: string | undefined): Promise<State | undefined> {

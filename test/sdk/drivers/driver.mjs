@@ -16,6 +16,7 @@ const store = {
 }
 const received = { events: [], tests: [] }
 const seenDigests = new Set()
+let background // the operation of later
 
 const operations = {
   client({ name = 'c', baseURL, apiKey, timeout }) {
@@ -39,6 +40,12 @@ const operations = {
   redeliver: ({ id }, client) => client.redeliver(id),
   list: ({ max, client: _, ...params }, client) => takeFirst(client.list(params), max),
   find: ({ max, client: _, ...params }, client) => takeFirst(client.find(params), max),
+  later({ op, args }) {
+    background = operations[op](args, clients.get('c'))
+    background.catch(() => {}) // join tells it
+    return {}
+  },
+  join: () => background,
   async openapi(_, client) {
     const { openapi } = await client.openAPI()
     return { openapi }

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import concurrent.futures
 import contextlib
 import io
 import itertools
@@ -41,6 +42,7 @@ class Seen(set):
 class Driver:
     def __init__(self):
         self.clients, self.asynchronous, self.store = {}, {}, Store()
+        self.threads, self.background = concurrent.futures.ThreadPoolExecutor(), None  # the operation of later
         self.bodies = set()  # the digests that receive has seen
         self.received, self.tests, self.failed = [], [], set()
 
@@ -145,6 +147,10 @@ class Driver:
                 return self.wait_cancel(**args)
             case "client" | "receive" | "serve":
                 return getattr(self, op)(**args)
+            case "later":
+                self.background = self.threads.submit(self.do, args["op"], args["args"])
+            case "join":
+                return self.background.result()
             case "events":
                 return {"events": self.received, "tests": self.tests}
             case _:

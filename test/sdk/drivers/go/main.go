@@ -23,7 +23,8 @@ import (
 // arguments are those of all operations.
 type arguments struct {
 	Client, Name, BaseURL, APIKey string
-	Timeout, After                float64 // seconds
+	Timeout                       *float64 // seconds
+	After                         float64  // seconds
 
 	ID, Code, IdempotencyKey       string
 	Params                         phoneproof.StartParams
@@ -41,6 +42,8 @@ type arguments struct {
 	Body                           []byte
 	As                             string
 	BodySignature                  bool
+	Op                             string // of later
+	Args                           *arguments
 }
 
 // set is a set of ids. As a phoneproof.Seen it is used by one request at a time.
@@ -49,11 +52,19 @@ type set map[string]bool
 func (s set) Has(_ context.Context, id string) (bool, error) { return s[id], nil }
 func (s set) Add(_ context.Context, id string) error         { s[id] = true; return nil }
 
+// outcome is what an operation returns.
+type outcome struct {
+	ok  any
+	err error
+}
+
 // driver keeps what lasts from one line to the next.
 type driver struct {
 	clients  map[string]*phoneproof.Client
 	sessions phoneproof.MemoryStore
 	digests  set
+
+	background chan outcome // of later
 
 	mu            sync.Mutex
 	events, tests []json.RawMessage
@@ -97,7 +108,7 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		status, err := client.Status(ctx, a.ID)
 		return rawOf(status, err)
 	case "wait":
-		ctx, cancel := context.WithTimeout(ctx, seconds(a.Timeout))
+		ctx, cancel := context.WithTimeout(ctx, seconds(*a.Timeout))
 		defer cancel()
 		status, err := client.Wait(ctx, a.ID)
 		return rawOf(status, err)
@@ -129,6 +140,16 @@ func (d *driver) run(op string, a arguments) (any, error) {
 		return collect(client.Find(ctx, phoneproof.FindParams{
 			PhoneNumber: a.PhoneNumber, Status: a.Status, Kind: a.Kind, Since: a.Since, Limit: a.Limit,
 		}), a.Max)
+	case "later":
+		d.background = make(chan outcome, 1)
+		go func() {
+			ok, err := d.run(a.Op, *a.Args)
+			d.background <- outcome{ok, err}
+		}()
+		return struct{}{}, nil
+	case "join":
+		o := <-d.background
+		return o.ok, o.err
 	case "openapi":
 		var document struct {
 			OpenAPI string `json:"openapi"`
@@ -170,8 +191,8 @@ func (d *driver) run(op string, a arguments) (any, error) {
 
 func (d *driver) newClient(a arguments) (any, error) {
 	var options []phoneproof.Option
-	if a.Timeout != 0 {
-		options = append(options, phoneproof.WithTimeout(seconds(a.Timeout)))
+	if a.Timeout != nil {
+		options = append(options, phoneproof.WithTimeout(seconds(*a.Timeout)))
 	}
 	client, err := phoneproof.New(a.BaseURL, a.APIKey, options...)
 	if err != nil {
@@ -275,6 +296,9 @@ func describeError(err error) map[string]any {
 		described["code"], described["reason"], described["field"] = failure.Code, failure.Reason, failure.Field
 		described["status"], described["httpRequestId"] = failure.Status, failure.HTTPRequestID
 		described["retryAfter"] = failure.RetryAfter.Seconds()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		described["code"] = phoneproof.CodeTimedOut // the other libraries have no contexts
 	}
 	for kind, target := range map[string]error{
 		"AlreadyConfirmed": phoneproof.ErrAlreadyConfirmed, "CodesUnsupported": phoneproof.ErrCodesUnsupported,
