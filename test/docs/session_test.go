@@ -133,6 +133,7 @@ func TestSessionExamples(t *testing.T) {
 			startSite(t, exampleCommand(t, sessionFolder+s), addresses[s], "PHONEPROOF_URL="+line.url, "PHONEPROOF_KEY="+r.env["KEY"])
 			t.Run("forms of other sites are refused", func(t *testing.T) { e.in(t).foreignFormsAreRefused() })
 			t.Run("the return verifies the session that began it alone", func(t *testing.T) { e.in(t).returnVerifies() })
+			t.Run("a return without a code is no try", func(t *testing.T) { e.in(t).returnWithoutCode() })
 			t.Run("the digits verify the session that began it alone", func(t *testing.T) { e.in(t).digitsVerify() })
 			t.Run("a confirmation whose answer is lost is found again", func(t *testing.T) { e.in(t).lostAnswerIsFound() })
 		})
@@ -403,6 +404,20 @@ func (e *sessionExample) returnVerifies() {
 	stranger.expectSentTo(stranger.open(back.location), "/me")
 	stranger.expectNotVerified()
 	other.expectNotVerified()
+}
+
+func (e *sessionExample) returnWithoutCode() {
+	e.t.Helper()
+	own := e.newStarted()
+	back := own.send(http.MethodPost, own.page+"/wrong-number", nil)
+	e.Expect(back.location).To(And(HavePrefix(e.origin+"/return?"), ContainSubstring("requestId="), Not(ContainSubstring("code="))))
+	e.line.lose.Store(true) // no call is needed
+	defer e.line.lose.Store(false)
+	if back = own.open(back.location); back.location != "" {
+		back = own.open(back.location)
+	}
+	e.Expect(back.status).To(Equal(http.StatusUnauthorized))
+	e.Expect(back.body).To(ContainSubstring("Your number: " + own.number))
 }
 
 func (e *sessionExample) digitsVerify() {

@@ -58,7 +58,7 @@ func main() {
 				begun.Store(newID, []string{"Not verified. Your number: " + number, started.PageURL})
 			}
 			answer(started, err)
-		case route == "POST /digits" || route == "GET /return":
+		case route == "POST /digits" || route == "GET /return" && r.FormValue("code") != "": // without one the user gave up
 			answer(sessions.Redeem(ctx, phoneproof.Redemption{SessionID: id, NewSessionID: newID, Code: r.PostFormValue("code"), Return: r.URL.Query()}))
 		case verified != "":
 			show(http.StatusOK, "Verified: "+verified)
