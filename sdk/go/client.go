@@ -1,6 +1,7 @@
 package phoneproof
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -38,7 +39,8 @@ func WithTimeout(timeout time.Duration) Option {
 	return func(c *Client) { c.timeout = timeout }
 }
 
-// WithHTTPClient sets what sends the calls. A copy is used, which follows no redirects.
+// WithHTTPClient sets what sends the calls. A copy is used, which follows no redirects and has no Timeout: it would end long polls, and
+// WithTimeout limits each try.
 func WithHTTPClient(client *http.Client) Option {
 	return func(c *Client) { c.http = client }
 }
@@ -62,6 +64,7 @@ func New(baseURL, apiKey string, options ...Option) (*Client, error) {
 		return nil, newArgumentError("", "the timeout must be positive, and the HTTP client not nil")
 	}
 	own := *c.http
+	own.Timeout = 0
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &own
 	return c, nil
@@ -70,6 +73,10 @@ func New(baseURL, apiKey string, options ...Option) (*Client, error) {
 // isBaseURL reports whether calls can be made below an address.
 func isBaseURL(address string) bool {
 	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	return err == nil && isPrintable(address) && !strings.ContainsAny(address, `?#@\`) &&
 		(u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
@@ -109,7 +116,7 @@ func (c *Client) Status(ctx context.Context, requestID string) (*Status, error) 
 }
 
 // Wait waits until a request is Verified or Expired, or until the deadline of ctx: then it returns the last status, which is Pending,
-// and no error. If ctx is canceled, it returns its error.
+// and no error, or context.DeadlineExceeded if there is no status. If ctx is canceled, it returns its error.
 func (c *Client) Wait(ctx context.Context, requestID string) (*Status, error) {
 	return c.waitForNews(ctx, requestID, nil)
 }
@@ -199,21 +206,20 @@ func (c *Client) Get(ctx context.Context, requestID string) (*Request, error) {
 
 // List returns the requests of the project, newest first, and calls for further ones as they are needed. An error ends it.
 func (c *Client) List(ctx context.Context, params ListParams) iter.Seq2[*Request, error] {
-	query := url.Values{}
-	for name, value := range map[string]string{"status": params.Status, "reference": params.Reference, "kind": params.Kind} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	if !params.Since.IsZero() {
-		query.Set("since", params.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if params.Limit != 0 {
-		query.Set("limit", strconv.Itoa(params.Limit))
-	}
 	return c.walk(ctx, func(cursor string) call {
-		if cursor != "" {
-			query.Set("cursor", cursor)
+		query := url.Values{}
+		for name, value := range map[string]string{
+			"status": params.Status, "reference": params.Reference, "kind": params.Kind, "cursor": cursor,
+		} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		if !params.Since.IsZero() {
+			query.Set("since", params.Since.UTC().Format(time.RFC3339Nano))
+		}
+		if params.Limit != 0 {
+			query.Set("limit", strconv.Itoa(params.Limit))
 		}
 		return call{path: "requests", query: query}
 	})

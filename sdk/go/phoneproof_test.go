@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,36 @@ func TestStart_refusesAKeyThatIsNoHeader(t *testing.T) {
 	expectCode(t, err, CodeInvalidArgument)
 }
 
+func TestNew_ignoresATimeoutOfTheHTTPClient(t *testing.T) {
+	client, answers := newScripted(t, WithHTTPClient(&http.Client{Timeout: time.Nanosecond}))
+	answers <- verified
+	if _, err := client.Status(t.Context(), "vr1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestList_beginsAnew(t *testing.T) {
+	var cursors []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cursors = append(cursors, r.URL.Query().Get("cursor"))
+		_, _ = w.Write([]byte(map[string]string{"": `{"requests":[],"nextCursor":"two"}`, "two": `{"requests":[]}`}[cursors[len(cursors)-1]]))
+	}))
+	t.Cleanup(server.Close)
+	client, err := New(server.URL, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := client.List(t.Context(), ListParams{})
+	for range 2 {
+		for _, err := range requests {
+			t.Error(err)
+		}
+	}
+	if want := []string{"", "two", "", "two"}; !slices.Equal(cursors, want) {
+		t.Errorf("got %q, want %q", cursors, want)
+	}
+}
+
 const (
 	begun    = `{"requestId":"vr1","expectedText":"text","expiresIn":"600s","expiresAt":"2026-11-21T12:00:00.000Z"}`
 	verified = `{"status":"VERIFIED","phoneNumber":"+4915112345678","expiresAt":"2026-11-21T12:00:00.000Z","assurance":"session"}`
@@ -57,7 +88,7 @@ const (
 
 // newScripted returns a client of a server that answers with what is sent: a body, whose status is 409 for an error. An empty one loses
 // the answer.
-func newScripted(t *testing.T) (*Client, chan<- string) {
+func newScripted(t *testing.T, options ...Option) (*Client, chan<- string) {
 	t.Helper()
 	answers := make(chan string, 9)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -71,7 +102,7 @@ func newScripted(t *testing.T) (*Client, chan<- string) {
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	client, err := New(server.URL, "key")
+	client, err := New(server.URL, "key", options...)
 	if err != nil {
 		t.Fatal(err)
 	}
