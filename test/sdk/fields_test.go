@@ -18,7 +18,10 @@ type schema struct {
 
 // description is api/openapi.yaml, as far as it is read.
 type description struct {
-	Paths      map[string]map[string]struct{ OperationID string } `json:"paths"`
+	Paths map[string]map[string]struct {
+		OperationID string
+		Parameters  []struct{ Name, In string }
+	} `json:"paths"`
 	Components struct {
 		Schemas map[string]schema `json:"schemas"`
 	} `json:"components"`
@@ -40,6 +43,7 @@ var typeNames = map[string]map[string]string{
 	// Python's are arguments.
 	"InitRequest":            {"go": "StartParams", "typescript": "StartParams"},
 	"DeliverRequest":         {"go": "DeliverParams", "typescript": "DeliverParams"},
+	"FindRequest":            {"go": "FindParams", "typescript": "FindParams"},
 	"DeliverResponse":        {"go": "Delivered", "typescript": "Delivered", "python": "Delivered"},
 	"InitResponse":           {"go": "Started", "typescript": "Started", "python": "Started"},
 	"StatusResponse":         {"go": "Status", "typescript": "Status", "python": "Status"},
@@ -50,6 +54,24 @@ var typeNames = map[string]map[string]string{
 	"VerificationUpdate":     {"go": "Event", "typescript": "VerificationUpdate", "python": "VerificationAttention"},
 	"Error.error":            {"typescript": "PhoneProofError", "python": "PhoneProofError"}, // Go's is read below
 }
+
+// parameters are the sections of each library that have the query parameters of a path: a regular expression with a group, and one of each
+// parameter.
+var parameters = map[string]map[string]struct{ section, parameter string }{
+	"/api/verify/status": {
+		"go":         {`\) readStatus\((.*?)\n\}`, `"NAME"`},
+		"typescript": {`async wait\((.*?)\n  \}`, `\bNAME: `},
+		"python":     {`    def status\((.*?)\n\n    def `, `"NAME": `},
+	},
+	"/api/verify/requests": {
+		"go":         {`\) List\((.*?)\n\}`, `"NAME"`},
+		"typescript": {`interface ListParams \{(.*?)\n\}`, `\n  NAME\?: `},
+		"python":     {`\n    def list\((.*?)\) -> `, `\bNAME: `},
+	},
+}
+
+// cursor is a field that the libraries send by themselves: a scenario has it.
+const cursor = "cursor"
 
 // operations are what the drivers call the operations of the API.
 var operations = map[string]string{
@@ -75,21 +97,40 @@ func TestFields(t *testing.T) {
 				g.Expect(s.Properties).NotTo(BeEmpty())
 				known := fieldsOf(t, language, typeName)
 				for field := range s.Properties {
+					if field == cursor {
+						continue
+					}
 					g.Expect(known).To(ContainElement(field), "%s of %s", field, typeName)
 				}
 			})
 		}
 	}
-	for name, method := range map[string]string{"InitRequest": "start", "DeliverRequest": "deliver"} {
+	for name, method := range map[string]string{"InitRequest": "start", "DeliverRequest": "deliver", "FindRequest": "find"} {
 		t.Run(name+" in python", func(t *testing.T) {
 			g := NewWithT(t)
-			arguments := regexp.MustCompile(`(?s)\n    def ` + method + `\((.*?)\) -> `).FindStringSubmatch(sourceOf(t, "python"))
-			g.Expect(arguments).NotTo(BeNil())
+			arguments := sectionOf(t, "python", `\n    def `+method+`\((.*?)\) -> `)
 			g.Expect(api.Components.Schemas[name].Properties).NotTo(BeEmpty())
 			for field := range api.Components.Schemas[name].Properties {
-				g.Expect(arguments[1]).To(MatchRegexp(`\b` + snakeCase(field) + `: `))
+				if field != cursor {
+					g.Expect(arguments).To(MatchRegexp(`\b` + snakeCase(field) + `: `))
+				}
 			}
 		})
+	}
+	for path, inLanguage := range parameters {
+		for language, p := range inLanguage {
+			t.Run("parameters of "+path+" in "+language, func(t *testing.T) {
+				g := NewWithT(t)
+				section, found := sectionOf(t, language, p.section), 0
+				for _, parameter := range api.Paths[path]["get"].Parameters {
+					if parameter.In == "query" && parameter.Name != cursor {
+						found++
+						g.Expect(section).To(MatchRegexp(strings.ReplaceAll(p.parameter, "NAME", parameter.Name)))
+					}
+				}
+				g.Expect(found).To(BeNumerically(">", 0))
+			})
+		}
 	}
 	t.Run("Error.error in go", func(t *testing.T) {
 		for field := range api.Components.Schemas["Error"].Properties["error"].Properties {
@@ -142,6 +183,14 @@ func fieldsOf(t *testing.T, language, name string) (fields []string) {
 	default:
 		return append(fields, fieldsOf(t, language, base)...)
 	}
+}
+
+// sectionOf returns the part of a library's source that a regular expression names.
+func sectionOf(t *testing.T, language, section string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?s)` + section).FindStringSubmatch(sourceOf(t, language))
+	NewWithT(t).Expect(found).NotTo(BeNil(), section)
+	return found[1]
 }
 
 // sourceOf returns a library's source.
