@@ -16,7 +16,7 @@ date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)
 
 # check_versions refuses libraries of several versions.
 check_versions() {
-	grep -qxF "__version__ = \"$version\"" sdk/python/phoneproof/_version.py && grep -qxF "const Version = \"$version\"" sdk/go/*.go &&
+	grep -qxF "__version__ = \"$version\"" sdk/python/phoneproof/client.py && grep -qxF "const Version = \"$version\"" sdk/go/*.go &&
 		grep -qxF "const version = '$version'" sdk/typescript/src/*.ts && grep -qxF "  \"version\": \"$version\"," sdk/typescript/package-lock.json ||
 		{ echo "sdk: the libraries must have one version everywhere: sdk/typescript/package.json has $version" >&2; return 1; }
 }

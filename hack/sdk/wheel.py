@@ -18,7 +18,7 @@ def pack(source: Path, out: Path) -> Path:
     """Writes the wheel of the project in source into the folder out."""
     project = dict(re.findall(r'^([a-z-]+) = "(.+)"$', (source / "pyproject.toml").read_text(), re.MULTILINE))
     name = project["name"]
-    version = re.search(r'__version__ = "(.+)"', (source / name / "_version.py").read_text())[1]
+    version = re.search(r'__version__ = "(.+)"', (source / name / "client.py").read_text())[1]
     info = f"{name}-{version}.dist-info"
     metadata = [
         "Metadata-Version: 2.4",

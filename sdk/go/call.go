@@ -20,6 +20,7 @@ const (
 	maxTries      = 3
 	firstPause    = 200 * time.Millisecond // the longest before the second try; twice as long before each further one
 	maxRetryAfter = 10 * time.Second
+	day           = 24 * time.Hour
 	maxAnswer     = 1 << 20 // bytes
 )
 
@@ -210,11 +211,18 @@ func (e *Error) read(content []byte) error {
 	return require(e.Code)
 }
 
-// parseRetryAfter returns the seconds of a header Retry-After, and 0 if it has none.
+// parseRetryAfter returns how long a header Retry-After asks to wait, and 0 without one: a day at most, also for what is neither a number
+// nor a date.
 func parseRetryAfter(value string) time.Duration {
-	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err != nil {
+	if value == "" {
 		return 0
 	}
-	return time.Duration(seconds) * time.Second
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(time.Until(at), 0), day)
+	}
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err != nil {
+		return day
+	}
+	return min(time.Duration(seconds)*time.Second, day)
 }

@@ -79,7 +79,7 @@ type Error struct {
 	Status int
 	// HTTPRequestID is the X-Request-Id of the answer, by which the server's log names the call.
 	HTTPRequestID string
-	// RetryAfter is how long the server asks to wait, and 0 if it does not.
+	// RetryAfter is how long the server asks to wait, a day at most, and 0 if it does not.
 	RetryAfter time.Duration
 	// Message is for developers. Do not show it to users.
 	Message string

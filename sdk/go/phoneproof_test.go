@@ -14,7 +14,8 @@ import (
 
 func TestParseRetryAfter(t *testing.T) {
 	for value, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-1": 0, "1.5": 0, "soon": 0, "99999999999": 0, "Mon, 02 Jan 2106 15:04:05 GMT": 0,
+		"": 0, "7": 7 * time.Second, "-1": day, "1.5": day, "soon": day, "99999": day, "99999999999": day,
+		"Thu, 01 Jan 1970 00:00:00 GMT": 0, "Sat, 02 Jan 2106 15:04:05 GMT": day,
 	} {
 		if got := parseRetryAfter(value); got != want {
 			t.Errorf("%q: got %s, want %s", value, got, want)

@@ -16,9 +16,31 @@ var badScenarios = []scenario{
 			for _, address := range []string{
 				"", " ", "shop.example.com", "ftp://shop.example.com", "http://", "https://ada:secret@shop.example.com",
 				"https://shop.example.com?x=1", "https://shop.example.com/#x", "https://shop.example.com\n", "javascript:alert(1)", "https:shop.example.com",
+				"http://shop.example.com:99999", "http://shop.example.com:x",
 			} {
 				failed := p.fail("invalid_base_url", "client", object{"name": "bad", "baseURL": address, "apiKey": p.key})
 				p.Expect(failed.Text).NotTo(ContainSubstring("ada:secret"))
+			}
+		},
+	},
+	{
+		name:   "a host with a wrong label is a failed connection",
+		mutant: mutant{"typescript", "new PhoneProofError('connection_failed', ", "new PhoneProofError('no_connection', "},
+		play: func(p *play) {
+			for _, host := range []string{".example.com", "verify..example.com", strings.Repeat("a", 64) + ".example.com"} {
+				for _, scheme := range []string{"http://", "https://"} {
+					p.do("client", object{"name": "bad", "baseURL": scheme + host, "apiKey": p.key})
+					p.fail("connection_failed", "status", object{"client": "bad", "id": "vr1"})
+				}
+			}
+		},
+	},
+	{
+		name:   "a timeout of nothing is refused",
+		mutant: mutant{"typescript", "checkTimeout(timeout, 0.001)", "checkTimeout(timeout)"},
+		play: func(p *play) {
+			for _, timeout := range []int{0, -1} {
+				p.fail("invalid_argument", "client", object{"name": "bad", "baseURL": p.url, "apiKey": p.key, "timeout": timeout})
 			}
 		},
 	},

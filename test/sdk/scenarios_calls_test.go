@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -90,7 +91,7 @@ var callScenarios = []scenario{
 	},
 	{
 		name:   "Retry-After of a second is waited for",
-		mutant: mutant{"python", "pause = error.retry_after or 0.0", "pause = 0.0"},
+		mutant: mutant{"python", "max(error.retry_after or 0.0, ", "max(0.0, "},
 		play: func(p *play) {
 			id := p.start("+4915119000007", nil)["requestId"]
 			p.next("status", refuse(429, "rate_limited", "Retry-After", "1"))
@@ -108,6 +109,24 @@ var callScenarios = []scenario{
 			p.Expect(failed.RetryAfter).To(BeEquivalentTo(60))
 			p.Expect(failed.Status).To(Equal(429))
 			p.Expect(p.callsOf("status")).To(HaveLen(1))
+		},
+	},
+	{
+		name:   "Retry-After that is a date, long or unreadable is read",
+		mutant: mutant{"typescript", "value.endsWith('GMT') ? ", "value ? "},
+		play: func(p *play) {
+			for _, value := range []string{"Sat, 02 Jan 2106 15:04:05 GMT", "100000", "99999999999", "99999999999999999999999", "1.5", "-1", "soon"} {
+				p.reset()
+				p.always("status", refuse(429, "rate_limited", "Retry-After", value))
+				p.Expect(p.fail("rate_limited", "status", object{"id": "vr1"}).RetryAfter).To(BeEquivalentTo(86_400), value)
+				p.Expect(p.callsOf("status")).To(HaveLen(1), value)
+			}
+			p.always("status", refuse(429, "rate_limited", "Retry-After", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)))
+			p.Expect(p.fail("rate_limited", "status", object{"id": "vr1"}).RetryAfter).To(And(BeNumerically(">", 10), BeNumerically("<=", 60)))
+			p.reset()
+			p.always("status", refuse(429, "rate_limited", "Retry-After", "Thu, 01 Jan 1970 00:00:00 GMT"))
+			p.Expect(p.fail("rate_limited", "status", object{"id": "vr1"}).RetryAfter).To(BeZero())
+			p.Expect(p.callsOf("status")).To(HaveLen(3))
 		},
 	},
 	{

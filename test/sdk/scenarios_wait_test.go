@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +38,43 @@ var waitScenarios = []scenario{
 			for _, c := range p.callsOf("status") {
 				p.Expect(waitOf(c)).To(BeNumerically("<=", 3))
 			}
+		},
+	},
+	{
+		name:   "wait ends at its deadline when the server falls silent, with the last status",
+		mutant: mutant{"python", "limited._deadline = deadline + GRACE", "limited._deadline = math.inf"},
+		play: func(p *play) {
+			p.do("client", object{"name": "patient", "baseURL": p.url, "apiKey": p.key, "timeout": 6})
+			id := p.start("+4915119000206", nil)["requestId"]
+			p.next("status", atOnce, hang, hang, hang)
+			var status object
+			took := seconds(func() { status = p.do("wait", object{"client": "patient", "id": id, "timeout": 2.5}) })
+			p.Expect(status).To(HaveKeyWithValue("status", "PENDING"))
+			p.Expect(took).To(BeNumerically("<", 7))
+			p.always("status", hang)
+			took = seconds(func() { p.fail("timed_out", "wait", object{"client": "patient", "id": id, "timeout": 1.5}) })
+			p.Expect(took).To(BeNumerically("<", 7), "one try alone may take 6 s")
+		},
+	},
+	{
+		name:   "wait can be canceled while TLS begins",
+		mutant: mutant{"python", ", do_handshake_on_connect=False", ""},
+		only:   []string{"python"}, // the others leave that to their language, which ends it after 10 seconds
+		play: func(p *play) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			p.Expect(err).NotTo(HaveOccurred())
+			defer func() { _ = listener.Close() }()
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				if conn, err := listener.Accept(); err == nil {
+					_, _ = io.Copy(io.Discard, conn) // until the client leaves
+					_ = conn.Close()
+				}
+			}()
+			p.do("client", object{"name": "tls", "baseURL": "https://" + listener.Addr().String(), "apiKey": p.key})
+			p.Expect(p.do("waitCancel", object{"client": "tls", "id": "vr1", "after": 0.5})).To(HaveKeyWithValue("cancelled", true))
+			p.Eventually(left).WithTimeout(8 * time.Second).Should(BeClosed())
 		},
 	},
 	{

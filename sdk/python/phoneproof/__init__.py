@@ -10,7 +10,6 @@
 It needs the standard library alone, and is safe for use from several threads.
 """
 
-from phoneproof._version import __version__ as __version__
 from phoneproof.aio import AsyncPhoneProof as AsyncPhoneProof
 from phoneproof.aio import AsyncSessionProof as AsyncSessionProof
 from phoneproof.answers import Answer as Answer
@@ -27,6 +26,7 @@ from phoneproof.answers import VerificationDeclined as VerificationDeclined
 from phoneproof.answers import VerificationExpired as VerificationExpired
 from phoneproof.answers import VerificationSuccess as VerificationSuccess
 from phoneproof.client import PhoneProof as PhoneProof
+from phoneproof.client import __version__ as __version__
 from phoneproof.errors import AlreadyConfirmedError as AlreadyConfirmedError
 from phoneproof.errors import CodesUnsupportedError as CodesUnsupportedError
 from phoneproof.errors import PhoneProofError as PhoneProofError

@@ -1,4 +1,4 @@
-"""The same client for asyncio: each call runs in a thread of its own, and cancelling it closes its socket."""
+"""The same client for asyncio: each call runs in a thread, and cancelling it closes its socket."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _in_threads(method: Callable[Concatenate[T, P], Iterator[R]]) -> Callable[Co
 
 
 class AsyncPhoneProof:
-    """A client of one project, whose methods are those of PhoneProof as coroutines."""
+    """PhoneProof with coroutines."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class AsyncPhoneProof:
 
 
 class AsyncSessionProof:
-    """SessionProof for asyncio: its methods are coroutines. The methods of the store are plain ones, and called in threads."""
+    """SessionProof with coroutines. The methods of the store are plain ones, and called in threads."""
 
     def __init__(self, client: AsyncPhoneProof, store: SessionStore, *, accept: Collection[str] = ()) -> None:
         """The parameters are those of SessionProof."""

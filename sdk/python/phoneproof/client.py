@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import copy
+import email.utils
 import http.client
 import json
 import math
@@ -16,7 +17,6 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from phoneproof._version import __version__
 from phoneproof.answers import (
     Answer,
     Delivered,
@@ -32,10 +32,14 @@ from phoneproof.answers import (
 from phoneproof.errors import AlreadyConfirmedError, CodesUnsupportedError, PhoneProofError
 from phoneproof.transport import MAX_ANSWER, Cancellation, HTTPTransport, Request, Response
 
+__version__ = "0.1.0"
+
 RETRIES = 2
 FIRST_PAUSE = 0.2  # seconds, doubled for each retry
 MAX_RETRY_AFTER = 10.0  # seconds
+DAY = 86_400.0  # seconds
 MAX_WAIT = 20  # seconds that the service holds one call of wait
+GRACE = 0.5  # seconds that the last answer of wait may be late
 RETRIED = {429, 500, 502, 503, 504}
 FINAL = {"VERIFIED", "EXPIRED"}
 
@@ -45,7 +49,7 @@ A = TypeVar("A", bound=Answer)
 class PhoneProof:
     """A client of one project. Its methods raise PhoneProofError.
 
-    A call is tried three times in all if the connection fails, no answer comes in time, or the service is busy.
+    A call is tried three times if the connection fails, no answer comes in time, or the service is busy.
     """
 
     def __init__(
@@ -59,11 +63,12 @@ class PhoneProof:
         """timeout is in seconds, for each try. transport sends the requests in place of an HTTPTransport."""
         self._base_url = _check_base_url(base_url)
         if not isinstance(api_key, str) or not _is_plain(api_key):
-            raise PhoneProofError("invalid_api_key", "The API key is empty, or has a space, a line end or such.")
+            raise PhoneProofError("invalid_api_key", "The API key must be ASCII without spaces.")
         if not timeout > 0:
             raise PhoneProofError("invalid_argument", "timeout must be more than 0 seconds.", field="timeout")
         self.__authorization = _Hidden(f"Bearer {api_key}")
         self._timeout = timeout
+        self._deadline = math.inf  # of all tries of a call
         self._transport = transport or HTTPTransport()
         self._cancellation = Cancellation()  # only AsyncPhoneProof cancels
 
@@ -88,15 +93,15 @@ class PhoneProof:
     ) -> Started:
         """Starts a verification and returns the links that lead the user to it.
 
-        The fields are those of init in openapi.json. With an idempotency_key, another call with the same one starts no other
-        verification. Raises CodesUnsupportedError for deliver="CODE" if the service is too old to send a code.
+        The fields are those of init in openapi.json. Another call with the same idempotency_key starts no other
+        verification. Raises CodesUnsupportedError for deliver="CODE" if the service is too old to send codes.
         """
         fields = _name_fields(locals())
         if idempotency_key is None:
             idempotency_key = "once_" + base64.b32encode(secrets.token_bytes(17))[:26].decode().lower()
         started = self._call(Started, "POST", "/api/verify/init", fields, idempotency_key=idempotency_key)
         if deliver == "CODE" and started.code_length is None:
-            raise CodesUnsupportedError("codes_unsupported", "The service is too old for deliver CODE: it sent no code.", status=200)
+            raise CodesUnsupportedError("codes_unsupported", "The service is too old to send codes.", status=200)
         return started
 
     def deliver(
@@ -122,28 +127,36 @@ class PhoneProof:
         status before and "" for none, another hint ends the wait, too.
         """
         query = {"id": _check_id(request_id), "wait": f"{wait}s" if wait else None, "hint": hint}
-        return self._call(Status, "GET", "/api/verify/status" + _encode_query(query), timeout=wait + self._timeout)
+        return self._call(Status, "GET", "/api/verify/status" + _encode_query(query), hold=wait)
 
     def wait(self, request_id: str, *, timeout: float = math.inf) -> Status:
-        """Returns the status as soon as it is VERIFIED or EXPIRED, or after timeout seconds as it is then."""
+        """Returns the status as soon as it is VERIFIED or EXPIRED, or after timeout seconds the last one.
+
+        Raises timed_out if none came until then.
+        """
         deadline = time.monotonic() + timeout
+        limited = copy.copy(self)
+        limited._deadline = deadline + GRACE
+        status: Status | None = None
         while True:
             asked = time.monotonic()
-            status = self.status(request_id, wait=math.floor(min(max(deadline - asked, 0), MAX_WAIT)))
-            now = time.monotonic()
-            if status.status in FINAL or now >= deadline:
+            try:
+                status = limited.status(request_id, wait=math.floor(min(max(deadline - asked, 0), MAX_WAIT)))
+            except PhoneProofError:
+                if status is None or time.monotonic() < deadline:
+                    raise
+            if status.status in FINAL:
                 return status
             # A service that is full answers at once, and is asked once a second.
-            ask_at = max(asked + 1, now if deadline - now >= 1 else deadline)
-            self._cancellation.sleep(min(ask_at, deadline) - now)
-            if ask_at > deadline:
+            self._cancellation.sleep(min(asked + 1, deadline) - time.monotonic())
+            if time.monotonic() >= deadline:
                 return status
 
     def confirm(self, request_id: str, code: str) -> Status:
         """Redeems a code for the request that the user's own session began; SessionProof keeps that rule.
 
         If the answer is lost the status decides, because a code that is sent again may count twice. Raises
-        AlreadyConfirmedError if a code was redeemed before.
+        AlreadyConfirmedError if one was redeemed before.
         """
         fields = {"requestId": _check_id(request_id), "code": code}
         try:
@@ -218,7 +231,7 @@ class PhoneProof:
         fields: Mapping[str, Any] | None = None,
         *,
         idempotency_key: str | None = None,
-        timeout: float | None = None,
+        hold: int = 0,
         is_repeatable: bool = True,
     ) -> A:
         """Returns the answer, after up to RETRIES retries; if it is not repeatable, only of what was surely not carried out."""
@@ -229,30 +242,33 @@ class PhoneProof:
         }
         if idempotency_key is not None:
             if not _is_plain(idempotency_key):
-                raise PhoneProofError("invalid_argument", "idempotency_key must be ASCII without spaces.", field="Idempotency-Key")
+                raise PhoneProofError("invalid_argument", "The key must be ASCII without spaces.", field="Idempotency-Key")
             sent["Idempotency-Key"] = idempotency_key
         body = None
         if fields is not None:
             sent["Content-Type"] = "application/json"
             body = json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
-        request = Request(method, self._base_url + target, sent, body, timeout or self._timeout, self._cancellation)
-        for attempt in range(RETRIES + 1):
+        attempt = 0
+        while True:
+            left = min(hold + self._timeout, self._deadline - time.monotonic())
             try:
-                return self._send(kind, request)
+                return self._send(kind, Request(method, self._base_url + target, sent, body, left, self._cancellation))
             except PhoneProofError as error:
                 if attempt == RETRIES or not _may_help(error) or not (is_repeatable or is_definite(error)):
                     raise
-                pause = error.retry_after or 0.0
-            self._cancellation.sleep(max(pause, random.uniform(0, FIRST_PAUSE * 2**attempt)))
-        raise AssertionError("the last try returns or raises")
+                pause = max(error.retry_after or 0.0, random.uniform(0, FIRST_PAUSE * 2**attempt))
+            self._cancellation.sleep(min(pause, self._deadline - time.monotonic()))
+            attempt += 1
 
     def _send(self, kind: type[A], request: Request) -> A:
         """Makes one try."""
         try:
+            if request.timeout <= 0:
+                raise TimeoutError
             response = self._transport(request)
         except TimeoutError as cause:
             raise PhoneProofError("timed_out", f"No answer came within {request.timeout:g} seconds.") from cause
-        except (OSError, http.client.HTTPException) as cause:
+        except (OSError, UnicodeError, http.client.HTTPException) as cause:  # UnicodeError: the host has a wrong label
             raise PhoneProofError("connection_failed", f"The connection failed: {cause!r}") from cause
         return _read_answer(kind, response)
 
@@ -292,7 +308,7 @@ def _check_base_url(base_url: str) -> str:
                 return base_url.rstrip("/")
     except (TypeError, ValueError):  # no string, or no port
         pass
-    raise PhoneProofError("invalid_base_url", "The base URL has http:// or https://, a host, perhaps a path, and nothing else.")
+    raise PhoneProofError("invalid_base_url", "The base URL has http:// or https://, a host, and perhaps a path.")
 
 
 def _check_id(request_id: str) -> str:
@@ -329,25 +345,33 @@ def _format_time(time: datetime | str | None) -> str | None:
     return time.astimezone(timezone.utc).isoformat()
 
 
+def _parse_retry_after(value: str) -> float:
+    """Returns seconds: a day at most, also for what is neither a number nor a date."""
+    try:
+        seconds = float(value) if value.isdigit() else email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError):
+        seconds = DAY
+    return min(max(seconds, 0.0), DAY)
+
+
 def _read_answer(kind: type[A], response: Response) -> A:
     """Returns the answer. Raises PhoneProofError if it is another one, or an error of the service."""
     headers = response.headers
-    wait = headers.get("retry-after", "")
     details: dict[str, Any] = {
         "status": response.status,
         "http_request_id": headers.get("x-request-id"),
-        "retry_after": float(wait) if wait.isascii() and wait.isdigit() else None,
+        "retry_after": _parse_retry_after(headers["retry-after"]) if "retry-after" in headers else None,
         "rate_limit": headers["ratelimit"].partition(";")[0].strip('"') if "ratelimit" in headers else None,
     }
     if 300 <= response.status < 400:
-        raise PhoneProofError("redirected", "The address leads elsewhere, and redirects are not followed.", **details)
+        raise PhoneProofError("redirected", "Redirects are not followed.", **details)
     try:
         content = parse_object(response.body, MAX_ANSWER)
         if response.status < 300:
             return kind(content)
         error = ErrorBody(content["error"])
     except (KeyError, TypeError, ValueError) as cause:
-        message = f"The answer is none of PhoneProof, perhaps one of a proxy: {cause}."
+        message = f"This is no answer of PhoneProof, perhaps of a proxy: {cause}."
         raise PhoneProofError("unexpected_answer", message, **details) from cause
     of = AlreadyConfirmedError if error.code == "already_confirmed" else PhoneProofError
     raise of(error.code, error.message, reason=error.reason, field=error.field, **details)

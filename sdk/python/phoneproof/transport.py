@@ -77,14 +77,15 @@ class HTTPTransport:
         """Raises OSError, TimeoutError among them, or http.client.HTTPException."""
         deadline = time.monotonic() + request.timeout
         url = urlsplit(request.url)
-        connection: http.client.HTTPConnection
+        context = None
+        connection = http.client.HTTPConnection(url.netloc, timeout=request.timeout)
         if url.scheme == "https":
-            self._ssl_context = self._ssl_context or ssl.create_default_context()  # reads the authorities, which takes a while
-            connection = http.client.HTTPSConnection(url.netloc, timeout=request.timeout, context=self._ssl_context)
-        else:
-            connection = http.client.HTTPConnection(url.netloc, timeout=request.timeout)
+            context = self._ssl_context = self._ssl_context or ssl.create_default_context()  # takes a while
+            connection = http.client.HTTPSConnection(url.netloc, timeout=request.timeout, context=context)
         with contextlib.closing(connection):
-            connection.connect()
+            http.client.HTTPConnection.connect(connection)
+            if context:  # the handshake is below, where it can be ended
+                connection.sock = context.wrap_socket(connection.sock, server_hostname=connection.host, do_handshake_on_connect=False)
             watched: socket.socket = connection.sock
             request.cancellation.attach(watched)
             late = threading.Event()
@@ -98,6 +99,8 @@ class HTTPTransport:
             timer.daemon = True
             timer.start()
             try:
+                if isinstance(watched, ssl.SSLSocket):
+                    watched.do_handshake()
                 target = url.path + (f"?{url.query}" if url.query else "")
                 connection.request(request.method, target, request.body, dict(request.headers))
                 answer = connection.getresponse()

@@ -1,4 +1,4 @@
-"""The events of webhooks: receive returns one if its signature counts, and applications for WSGI and ASGI do the rest."""
+"""The events of webhooks: receive checks one, and applications for WSGI and ASGI do the rest."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def receive(
     `body_too_large`, `invalid_event`, or, for what the caller gave, `no_secret` and `invalid_argument`.
     """
     if not isinstance(body, bytes):
-        reason = "The body must be the bytes that came: JSON that was parsed and is encoded again has other bytes."
-        raise PhoneProofError("not_raw_bytes", reason)
+        raise PhoneProofError("not_raw_bytes", "The body must be the bytes that came, before JSON is parsed.")
     _check_secrets(secrets, test_secrets)
     if len(body) > MAX_BODY:
         raise PhoneProofError("body_too_large", f"The body has more than {MAX_BODY} bytes.")
@@ -90,7 +89,7 @@ def receive(
 
     is_live, is_test = any(map(is_signed, secrets)), any(map(is_signed, test_secrets))
     if not (is_live or is_test):
-        raise SignatureError("invalid_signature", "No secret signed this body, or its bytes were changed.")
+        raise SignatureError("invalid_signature", "No secret signed this body.")
     try:
         content = parse_object(body, MAX_BODY)
         event = KINDS.get(str(content.get("event")).removeprefix("test."), Event)(content, sent.get("webhook-id", ""))
@@ -98,7 +97,7 @@ def receive(
     except ValueError as cause:
         raise PhoneProofError("invalid_event", f"The body is no event: {cause}.") from cause
     if not (is_test if event.is_test else is_live):
-        raise SignatureError("invalid_signature", "Events of test keys take one of test_secrets, and others one of secrets.")
+        raise SignatureError("invalid_signature", "Only test_secrets sign events of test keys, and only secrets others.")
     if body_signature is not None:
         event.webhook_id = hashlib.sha256(body).hexdigest()  # a signature of the body alone covers no header
         if is_body_alone:
@@ -112,8 +111,7 @@ def _check_secrets(secrets: Collection[str], test_secrets: Collection[str]) -> N
     """Raises PhoneProofError if the secrets cannot be used."""
     for name, some in (("secrets", secrets), ("test_secrets", test_secrets)):
         if isinstance(some, str) or not all(map(_get_key, some)):
-            message = f"{name} must be a list of secrets, each whsec_ and base64, or another text."
-            raise PhoneProofError("invalid_argument", message, field=name)
+            raise PhoneProofError("invalid_argument", f"{name} must be a list, of whsec_ and base64 or other texts.", field=name)
     if not secrets and not test_secrets:
         raise PhoneProofError("no_secret", "Without a secret anyone could send events.")
     if set(map(_get_key, secrets)) & set(map(_get_key, test_secrets)):
@@ -279,7 +277,7 @@ async def _read_asgi(receive: Callable[[], Awaitable[Message]]) -> bytes:
 
 
 async def _run(function: Callable[[Any], Any], argument: object) -> Any:
-    """Calls a plain function in a thread, and awaits what others return."""
+    """Calls a plain function in a thread, and awaits others."""
     if inspect.iscoroutinefunction(function):
         return await function(argument)
     result = await asyncio.to_thread(function, argument)
@@ -287,7 +285,7 @@ async def _run(function: Callable[[Any], Any], argument: object) -> Any:
 
 
 def _call(function: Callable[[Any], Any], argument: object) -> Any:
-    """Calls a plain function, and refuses others: what they return did not run yet."""
+    """Calls a plain function, and refuses coroutine functions."""
     result = function(argument)
     if inspect.isawaitable(result):
         raise TypeError("wsgi_app takes plain functions alone")

@@ -8,6 +8,7 @@ const firstPause = 0.2 // seconds, at most; each further pause may be twice as l
 const longestRetryAfter = 10 // seconds
 const longestWait = 20 // seconds that the server is asked to hold one answer
 const shortestRound = 1 // seconds between two calls of a wait
+const grace = 0.5 // seconds that the last answer of a wait may be late
 const longestTimeout = 86_400 // seconds: more is a number of milliseconds
 const answerLimit = 1 << 20 // bytes
 
@@ -75,7 +76,7 @@ export class PhoneProof {
       throw new PhoneProofError('invalid_api_key', 'apiKey must be one line of ASCII without blanks')
     }
     this.#apiKey = apiKey
-    checkTimeout(timeout)
+    checkTimeout(timeout, 0.001)
     this.#timeout = timeout
     this.#fetch = fetch
   }
@@ -108,12 +109,15 @@ export class PhoneProof {
     return this.#send({ path: '/api/verify/status', query: { id: checkID(requestId) }, expect: statusFields, signal })
   }
 
-  /** Waits until a verification is VERIFIED or EXPIRED. When the time is up it returns the last status, which is PENDING. */
+  /**
+   * Waits until a verification is VERIFIED or EXPIRED. When the time is up it returns the last status, which is PENDING, and fails
+   * with timed_out if none came.
+   */
   async wait(requestId: string, { timeout, signal, onHint }: WaitOptions = {}): Promise<Status> {
     checkID(requestId)
     if (timeout !== undefined) checkTimeout(timeout)
     const deadline = timeout === undefined ? Infinity : now() + timeout
-    const limit = limitTime(timeout === undefined ? undefined : timeout + this.#timeout, signal)
+    const limit = limitTime(timeout === undefined ? undefined : timeout + grace, signal)
     let last: Status | undefined
     try {
       for (;;) {
@@ -133,7 +137,7 @@ export class PhoneProof {
         if (now() >= deadline) return status
       }
     } catch (error) {
-      if (last && limit.signal.aborted && !signal?.aborted) return last
+      if (last && error instanceof PhoneProofError && now() >= deadline && !signal?.aborted) return last
       throw error
     } finally {
       limit.stop()
@@ -282,8 +286,8 @@ function readAnswer(response: Response, bytes: Uint8Array | undefined, expect: r
   const details: ErrorDetails = { status }
   const requestId = headers.get('X-Request-Id')
   if (requestId !== null) details.httpRequestId = requestId
-  const retryAfter = headers.get('Retry-After') ?? ''
-  if (/^[0-9]{1,9}$/.test(retryAfter)) details.retryAfter = Number(retryAfter)
+  const retryAfter = headers.get('Retry-After')
+  if (retryAfter !== null) details.retryAfter = parseRetryAfter(retryAfter)
   const rateLimit = /^"([^"]+)"/.exec(headers.get('RateLimit') ?? '')?.[1]
   if (rateLimit !== undefined) details.rateLimit = rateLimit
   const problem = answer?.['error']
@@ -296,6 +300,12 @@ function readAnswer(response: Response, bytes: Uint8Array | undefined, expect: r
   if (typeof reason === 'string') details.reason = reason
   const ErrorType = code === 'already_confirmed' ? AlreadyConfirmedError : PhoneProofError
   throw new ErrorType(code, typeof message === 'string' ? message : `status ${status}`, details)
+}
+
+/** Returns seconds: a day at most, also for what is neither a number nor a date. */
+function parseRetryAfter(value: string): number {
+  const seconds = /^[0-9]+$/.test(value) ? Number(value) : value.endsWith('GMT') ? Date.parse(value) / 1000 - now() : NaN
+  return seconds < longestTimeout ? Math.max(0, seconds) : longestTimeout
 }
 
 function hasStrings(answer: Record<string, unknown>, fields: readonly string[]): boolean {
@@ -320,9 +330,9 @@ function parseBaseURL(baseURL: string): string {
   return new URL(baseURL).href.replace(/\/+$/, '')
 }
 
-function checkTimeout(timeout: number): void {
-  if (typeof timeout !== 'number' || !(timeout >= 0 && timeout <= longestTimeout)) {
-    throw new PhoneProofError('invalid_argument', `timeout must be a number of seconds from 0 to ${longestTimeout}`)
+function checkTimeout(timeout: number, least = 0): void {
+  if (typeof timeout !== 'number' || !(timeout >= least && timeout <= longestTimeout)) {
+    throw new PhoneProofError('invalid_argument', `timeout must be a number of seconds from ${least} to ${longestTimeout}`)
   }
 }
 
