@@ -38,8 +38,8 @@ type call struct {
 	isCounted bool
 }
 
-// send makes a call, and returns its answer.
-func send[Answer any](ctx context.Context, c *Client, what call) (*Answer, error) {
+// sendCall makes a call, and returns its answer.
+func sendCall[Answer any](ctx context.Context, c *Client, what call) (*Answer, error) {
 	answer := new(Answer)
 	if err := c.call(ctx, what, answer); err != nil {
 		return nil, err
@@ -47,12 +47,12 @@ func send[Answer any](ctx context.Context, c *Client, what call) (*Answer, error
 	return answer, nil
 }
 
-// sendFor is send, which refuses an empty id of a request.
-func sendFor[Answer any](ctx context.Context, c *Client, requestID string, what call) (*Answer, error) {
+// sendCallFor is sendCall, which refuses an empty id of a request.
+func sendCallFor[Answer any](ctx context.Context, c *Client, requestID string, what call) (*Answer, error) {
 	if requestID == "" {
 		return nil, newArgumentError("requestId", "the id of a request is empty")
 	}
-	return send[Answer](ctx, c, what)
+	return sendCall[Answer](ctx, c, what)
 }
 
 // call makes a call, with retries, and decodes its answer. An error is an *Error, or that of ctx.

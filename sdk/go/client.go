@@ -96,7 +96,7 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 	if key == "" {
 		key = "once_" + strings.ToLower(rand.Text()) // the form of keys that are made for one call alone
 	}
-	started, err := send[Started](ctx, c, call{method: http.MethodPost, path: "init", body: params, idempotencyKey: key})
+	started, err := sendCall[Started](ctx, c, call{method: http.MethodPost, path: "init", body: params, idempotencyKey: key})
 	if err == nil && params.Deliver == DeliverCode && started.CodeLength == 0 {
 		message := "this server sends no codes: it is of an older version"
 		return nil, &Error{Code: CodeCodesUnsupported, Status: http.StatusOK, Message: message}
@@ -107,7 +107,7 @@ func (c *Client) Start(ctx context.Context, params StartParams) (*Started, error
 // Deliver has a code that you made sent to a number, and returns once that is stored, before it is sent: Get shows how it went. You check
 // the code.
 func (c *Client) Deliver(ctx context.Context, params DeliverParams) (*Delivered, error) {
-	return send[Delivered](ctx, c, call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey})
+	return sendCall[Delivered](ctx, c, call{method: http.MethodPost, path: "deliver", body: params, idempotencyKey: params.IdempotencyKey})
 }
 
 // Status returns where a request stands, at once.
@@ -169,13 +169,13 @@ func (c *Client) readStatus(ctx context.Context, requestID string, hold time.Dur
 			query.Set("hint", *known)
 		}
 	}
-	return sendFor[Status](ctx, c, requestID, call{path: "status", query: query, hold: hold})
+	return sendCallFor[Status](ctx, c, requestID, call{path: "status", query: query, hold: hold})
 }
 
 // Confirm redeems a code: what the user typed, or the parameter code of the return. Take requestID from the session that started the
 // request, as Sessions does. A code is sent twice only if the server counted nothing; if its answer is lost, one call of Status decides.
 func (c *Client) Confirm(ctx context.Context, requestID, code string) (*Status, error) {
-	status, err := sendFor[Status](ctx, c, requestID, call{
+	status, err := sendCallFor[Status](ctx, c, requestID, call{
 		method: http.MethodPost, path: "confirm", body: map[string]string{"requestId": requestID, "code": code}, isCounted: true,
 	})
 	if err == nil || ctx.Err() != nil || !isUnanswered(err) {
@@ -190,18 +190,18 @@ func (c *Client) Confirm(ctx context.Context, requestID, code string) (*Status, 
 // Cancel ends a request that is Pending.
 func (c *Client) Cancel(ctx context.Context, requestID string) (*Status, error) {
 	body := map[string]string{"requestId": requestID}
-	return sendFor[Status](ctx, c, requestID, call{method: http.MethodPost, path: "cancel", body: body})
+	return sendCallFor[Status](ctx, c, requestID, call{method: http.MethodPost, path: "cancel", body: body})
 }
 
 // Redeliver has the event of a request that has ended sent once more.
 func (c *Client) Redeliver(ctx context.Context, requestID string) (*Request, error) {
 	body := map[string]string{"requestId": requestID}
-	return sendFor[Request](ctx, c, requestID, call{method: http.MethodPost, path: "redeliver", body: body})
+	return sendCallFor[Request](ctx, c, requestID, call{method: http.MethodPost, path: "redeliver", body: body})
 }
 
 // Get returns a stored request with the attempts to deliver its events.
 func (c *Client) Get(ctx context.Context, requestID string) (*Request, error) {
-	return sendFor[Request](ctx, c, requestID, call{path: "requests/" + url.PathEscape(requestID)})
+	return sendCallFor[Request](ctx, c, requestID, call{path: "requests/" + url.PathEscape(requestID)})
 }
 
 // List returns the requests of the project, newest first, and calls for further ones as they are needed. An error ends it.
@@ -247,7 +247,7 @@ type page struct {
 func (c *Client) walk(ctx context.Context, newCall func(cursor string) call) iter.Seq2[*Request, error] {
 	return func(yield func(*Request, error) bool) {
 		for cursor := ""; ; {
-			p, err := send[page](ctx, c, newCall(cursor))
+			p, err := sendCall[page](ctx, c, newCall(cursor))
 			if err == nil && p.Requests == nil {
 				err = &Error{Code: CodeUnexpectedAnswer, Status: http.StatusOK, Message: "the answer has no list of requests"}
 			}
@@ -269,7 +269,7 @@ func (c *Client) walk(ctx context.Context, newCall func(cursor string) call) ite
 
 // OpenAPI returns the server's description of its API.
 func (c *Client) OpenAPI(ctx context.Context) (json.RawMessage, error) {
-	d, err := send[document](ctx, c, call{path: "/openapi.json"})
+	d, err := sendCall[document](ctx, c, call{path: "/openapi.json"})
 	if err != nil {
 		return nil, err
 	}
