@@ -360,7 +360,7 @@ def _read_answer(kind: type[A], response: Response) -> A:
     details: dict[str, Any] = {
         "status": response.status,
         "http_request_id": headers.get("x-request-id"),
-        "retry_after": _parse_retry_after(headers["retry-after"]) if "retry-after" in headers else None,
+        "retry_after": _parse_retry_after(headers["retry-after"]) if headers.get("retry-after") else None,
         "rate_limit": headers["ratelimit"].partition(";")[0].strip('"') if "ratelimit" in headers else None,
     }
     if 300 <= response.status < 400:

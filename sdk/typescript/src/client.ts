@@ -287,7 +287,7 @@ function readAnswer(response: Response, bytes: Uint8Array | undefined, expect: r
   const requestId = headers.get('X-Request-Id')
   if (requestId !== null) details.httpRequestId = requestId
   const retryAfter = headers.get('Retry-After')
-  if (retryAfter !== null) details.retryAfter = parseRetryAfter(retryAfter)
+  if (retryAfter) details.retryAfter = parseRetryAfter(retryAfter)
   const rateLimit = /^"([^"]+)"/.exec(headers.get('RateLimit') ?? '')?.[1]
   if (rateLimit !== undefined) details.rateLimit = rateLimit
   const problem = answer?.['error']
