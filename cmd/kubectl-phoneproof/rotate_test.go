@@ -51,6 +51,7 @@ func TestRotate_apiKey(t *testing.T) {
 			ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.Now(),
 		}}
 	})
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend-2", "--finish", "--force")).To(ContainSubstring("no entry has replaced API key backend-2"))
 	w.Expect(w.must("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("refused within a second"))
 	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(1))
 	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})).To(Equal(apiKeyValue), "the Secret stays")

@@ -35,8 +35,8 @@ func newAPIKeyCommand(env *plugin.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api-key NAME KEY",
 		Short: "Replace an API key, with an overlap",
-		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are
-accepted until --finish removes the former entry. Move your clients in between.
+		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one, a value of its own and no
+expiresAt; both are accepted until --finish removes the former entry. Move your clients in between.
 
 A key that has leaked is replaced without an overlap: run the command with --finish --force right after the first one. Without --force,
 --finish is refused while pods may run that do not have the new key: they would refuse every client.
@@ -117,7 +117,7 @@ func (c *apiKey) addKey(ctx context.Context, p *plugin.Client, at int, value str
 func (c *apiKey) removeKey(ctx context.Context, p *plugin.Client, at int) error {
 	former := p.Project.Spec.APIKeys[at]
 	replaced := slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
-		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && replacesKey(&k, &former, time.Now())
+		return isLaterName(k.Name, former.Name) && replacesKey(&k, &former, time.Now())
 	})
 	if !replaced && c.newName == "" {
 		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one",
@@ -180,26 +180,27 @@ func replacesKey(key, other *verifyv1.APIKey, now time.Time) bool {
 	return true
 }
 
-// baseName returns the name of a key without the number of its rotation.
-func baseName(name string) string {
-	base, number, found := cutLast(name)
-	if _, err := strconv.Atoi(number); !found || err != nil {
-		return name
+// splitName returns the name of a key without the number of its rotation, and that number; 1 if it has none.
+func splitName(name string) (base string, number int) {
+	if i := strings.LastIndex(name, "-"); i > 0 {
+		if number, err := strconv.Atoi(name[i+1:]); err == nil {
+			return name[:i], number
+		}
 	}
-	return base
+	return name, 1
 }
 
-func cutLast(name string) (before, after string, found bool) {
-	if i := strings.LastIndex(name, "-"); i > 0 {
-		return name[:i], name[i+1:], true
-	}
-	return name, "", false
+// isLaterName reports whether a name is one that a rotation gives to the replacement of a key.
+func isLaterName(name, former string) bool {
+	base, number := splitName(name)
+	formerBase, formerNumber := splitName(former)
+	return base == formerBase && number > formerNumber
 }
 
 // nextName returns the first name that is free: backend, backend-2, backend-3.
 func nextName(keys []verifyv1.APIKey, name string) string {
 	const longest = 63
-	base := baseName(name)
+	base, _ := splitName(name)
 	for number := 2; ; number++ {
 		suffix := "-" + strconv.Itoa(number)
 		next := base[:min(len(base), longest-len(suffix))] + suffix
