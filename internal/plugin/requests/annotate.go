@@ -70,9 +70,9 @@ func readOutcome(ctx context.Context, p *plugin.Client, mark string) (granted bo
 	case err == nil:
 		return outcome.Reason == reasonScheduled, plugin.Clean(outcome.Note), nil
 	case apierrors.IsForbidden(err):
-		return true, "carried out or refused; the Event that says which may not be read: it needs list " + plugin.ResourceEvents, nil
+		return false, "carried out or refused; the Event that says which may not be read: it needs list " + plugin.ResourceEvents, nil
 	case wait.Interrupted(err):
-		return true, "carried out or refused; no Event says which of the two", nil
+		return false, "carried out or refused; no Event says which of the two", nil
 	default:
 		return false, "", fmt.Errorf("wait for the redelivery's Event: %w", err)
 	}

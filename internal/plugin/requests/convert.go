@@ -29,6 +29,7 @@ func convertObject(o *verifyv1.VerificationRequest, now time.Time) Request {
 		RequestID: o.Name, Status: string(stored.PhaseAt(now)), PhoneNumber: stored.Phone.E164(), Method: string(stored.UsedMethod()),
 		CreatedAt: stored.CreatedAt.UTC(), ExpiresAt: stored.EndsAt().UTC(), Hint: string(stored.HintAt(now)),
 		Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata), APIKey: stored.KeyName,
+		Via: string(stored.Via), CodeDelivery: string(stored.CodeDeliveryAt(now)), CodeReason: stored.Code.Reason,
 		Test: stored.Test, Delivery: convertDelivery(o.Status.Delivery), Problem: findRefusal(o),
 	}
 	if stored.IsDelivery() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,7 @@ func (r *reader) printRequest(out io.Writer, request *Request) error {
 	for _, line := range [][2]string{
 		{"Request:", request.RequestID},
 		{"Number:", r.table.number(request.PhoneNumber)},
+		{"Kind:", request.Kind},
 		{"Method:", request.Method},
 		{"Status:", describeStatus(request)},
 		{"Hint:", request.Hint},
@@ -52,6 +54,7 @@ func (r *reader) printRequest(out io.Writer, request *Request) error {
 		{"Verified:", showTime(request.VerifiedAt)},
 		{"Reported number:", r.table.number(request.ActualPhoneNumber)},
 		{"Assurance:", request.Assurance},
+		{"Code:", strings.TrimSpace(request.CodeDelivery + " " + request.CodeReason)},
 		{"API key:", request.APIKey},
 		{"Reference:", request.Reference},
 		{"Metadata:", describeMetadata(request.Metadata)},

@@ -43,6 +43,9 @@ type Request struct {
 	VerifiedAt        time.Time         `json:"verifiedAt,omitzero"`
 	ActualPhoneNumber string            `json:"actualPhoneNumber,omitempty"`
 	Assurance         string            `json:"assurance,omitempty"`
+	Via               string            `json:"via,omitempty"`
+	CodeDelivery      string            `json:"codeDelivery,omitempty"`
+	CodeReason        string            `json:"codeReason,omitempty"`
 	Hint              string            `json:"hint,omitempty"`
 	Reference         string            `json:"reference,omitempty"`
 	Metadata          map[string]string `json:"metadata,omitempty"`

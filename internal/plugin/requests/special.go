@@ -88,7 +88,8 @@ func newDeleteCommand(env *plugin.Env) *cobra.Command {
 		Use:   "delete NAME ID...",
 		Short: "Delete VerificationRequests of a project with storage Kubernetes",
 		Long: `Delete VerificationRequests of a project with storage Kubernetes. A request that is deleted before its time loses its event, so one
-whose event is due or that is still pending needs --force; servers keep a request no longer than spec.request.retention anyway.`,
+whose event is due or that is still pending needs --force. One with a code counts in the limits of its number for a day, but only while
+it is stored.`,
 		Example: `  # what servers cannot work on
   kubectl phoneproof requests delete shop broken-by-hand`,
 		Args: cobra.MinimumNArgs(2),
