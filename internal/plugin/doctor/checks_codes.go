@@ -33,7 +33,7 @@ func codeChecks() []check {
 		},
 		{
 			name: "CodesHalfUsed", problem: "an API key has had half of its share of codes sent within a day; at its end init answers `codes_limited`",
-			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`; replace a leaked key by `kubectl phoneproof -n NAMESPACE rotate api-key PROJECT NAME`, or raise `maxPerDay` of `spec.whatsapp.codes` or `spec.telegram.codes`",
+			remedy: "see who starts them: `kubectl phoneproof -n NAMESPACE requests list PROJECT`, which leaves out deliveries; replace a leaked key as docs/runbook.md, \"A key leaked\", says, or raise `maxPerDay` of `spec.whatsapp.codes` or `spec.telegram.codes`",
 			find:   onBadReasons(verifyv1.ConditionCodesLimited, metav1.ConditionTrue, verifyv1.ReasonCodesHalfUsed),
 		},
 		{

@@ -70,7 +70,7 @@ func platformChecks() []check {
 		},
 		{
 			name: "PlatformUnreachable", problem: "the pods do not reach the messenger's platform",
-			remedy: "allow them egress to graph.facebook.com and api.telegram.org on TCP 443: `kubectl -n NAMESPACE get networkpolicy`, and look at proxies and firewalls",
+			remedy: "allow them egress to graph.facebook.com, api.telegram.org and, for codes, gatewayapi.telegram.org on TCP 443: `kubectl -n NAMESPACE get networkpolicy`, and look at proxies and firewalls",
 			find:   onEitherMessenger(metav1.ConditionFalse, verifyv1.ReasonPlatformUnreachable),
 		},
 		{
@@ -80,7 +80,7 @@ func platformChecks() []check {
 		},
 		{
 			name: "Silent", problem: "WhatsApp requests expire and no message of a user arrives",
-			remedy: "open a link of your own, then go through docs/runbook.md, \"Silent\": `kubectl phoneproof doctor PROJECT --ask-platforms` checks the subscription and the app secret; raise `spec.whatsapp.silentAfter` where silence is usual",
+			remedy: "open a link of your own, then go through docs/runbook.md, \"Silent\": `kubectl phoneproof -n NAMESPACE doctor PROJECT --ask-platforms` checks the subscription and the app secret; raise `spec.whatsapp.silentAfter` where silence is usual",
 			find:   onBadReasons(verifyv1.ConditionSilent, metav1.ConditionTrue, verifyv1.ReasonNoMessages),
 		},
 	}

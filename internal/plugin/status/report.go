@@ -105,6 +105,7 @@ var polarities = map[string]polarity{
 	verifyv1.ConditionTestEventsOff:    {metav1.ConditionFalse, false},
 	verifyv1.ConditionCodesReady:       {metav1.ConditionTrue, false},
 	verifyv1.ConditionCodesLimited:     {metav1.ConditionFalse, false},
+	verifyv1.ConditionGatewayReady:     {metav1.ConditionTrue, false},
 }
 
 // describeProject returns what the object itself says.
