@@ -52,10 +52,9 @@ func main() {
 		case r.Method == http.MethodPost && r.Header.Get("Origin") != origin: // browsers name the site in each POST
 			show(http.StatusForbidden, "Send this form from "+origin+".")
 		case route == "POST /start":
-			number := r.PostFormValue("number")
-			started, err := sessions.Begin(ctx, newID, phoneproof.StartParams{PhoneNumber: number, Purpose: "sign-in", ReturnURL: origin + "/return"})
+			started, err := sessions.Begin(ctx, newID, phoneproof.StartParams{PhoneNumber: r.PostFormValue("number"), Purpose: "sign-in", ReturnURL: origin + "/return"})
 			if err == nil {
-				begun.Store(newID, []string{"Not verified. Your number: " + number, started.PageURL})
+				begun.Store(newID, "Not verified. Your number: "+r.PostFormValue("number")+"\n"+started.PageURL)
 			}
 			answer(started, err)
 		case route == "POST /digits" || route == "GET /return" && r.FormValue("code") != "": // without one the user gave up
@@ -63,8 +62,9 @@ func main() {
 		case verified != "":
 			show(http.StatusOK, "Verified: "+verified)
 		default:
-			shown, _ := begun.LoadOrStore(id, []string{"Not verified."})
-			show(http.StatusUnauthorized, shown.([]string)...)
+			shown, _ := begun.Load(id)
+			lines, _ := shown.(string) // none before a verification has begun
+			show(http.StatusUnauthorized, strings.Split(cmp.Or(lines, "Not verified."), "\n")...)
 		}
 	})))
 }
