@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
 // Message is an authentic message from a messenger.
@@ -296,7 +298,7 @@ func outcomeAfterFinal(r Request, m Message) Outcome {
 			return OutcomeTooLate
 		}
 		return succeeded
-	case r.Actual == m.Sender:
+	case phone.Same(r.Actual, m.Sender):
 		return succeeded
 	default:
 		return OutcomeWrongNumber

@@ -268,6 +268,25 @@ func TestReceive_again(t *testing.T) {
 	w.Expect(again).To(Equal(first), "redelivery changes nothing")
 }
 
+func TestReceive_againInTheOtherFormOfTheNumber(t *testing.T) {
+	for _, forms := range [][2]string{{"+5531987654321", "+553187654321"}, {"+525512345678", "+5215512345678"}} {
+		for level, want := range map[verification.Level]verification.Outcome{
+			verification.LevelPossession: verification.OutcomeVerified, verification.LevelSession: verification.OutcomeProven,
+		} {
+			w := newWorld(t)
+			in := w.initiation()
+			in.Phone, in.OtherMethods, in.Terms.Level = w.number(forms[0]), []verification.Method{verification.Telegram}, level
+			initiated := w.start(in)
+			m := w.message(initiated.Code, forms[0])
+			m.Method = verification.Telegram
+			outcome, _ := w.receive(m)
+			w.Expect(outcome).To(Equal(want))
+			outcome, _ = w.receive(w.message(initiated.Code, forms[1]))
+			w.Expect(outcome).To(Equal(want), forms[1])
+		}
+	}
+}
+
 func TestReceive_aWrongSenderUsesNothingUp(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
