@@ -171,26 +171,17 @@ func New(o Options) (*API, error) {
 // redirected, because a proxy in front may have authorized the path as it was written.
 //
 // The path of baseURL is a prefix. Routes answer with it and without it, because some proxies strip it and others keep
-// it. No route equals another route behind a prefix, so the two forms cannot be confused. The route with an id in its path comes last,
-// because that could be the name of another route.
+// it. The form with it comes first, because the prefix may begin as the paths of pages and of single requests do.
 func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
 	if r.URL.RawPath != "" || r.URL.Opaque != "" { // The path is escaped where it need not be, as %69nit for init.
 		return nil
 	}
-	if rt := a.routeOf(r.URL.Path); rt != nil {
-		return rt
-	}
-	inside, hasPrefix := strings.CutPrefix(r.URL.Path, s.PathPrefix)
-	hasPrefix = hasPrefix && s.PathPrefix != ""
-	if hasPrefix {
+	if inside, hasPrefix := strings.CutPrefix(r.URL.Path, s.PathPrefix); hasPrefix {
 		if rt := a.routeOf(inside); rt != nil {
 			return rt
 		}
 	}
-	if isRequestPath(r.URL.Path) || hasPrefix && isRequestPath(inside) {
-		return a.request
-	}
-	return nil
+	return a.routeOf(r.URL.Path)
 }
 
 // isRequestPath reports whether a path is that of a single request.
@@ -200,8 +191,15 @@ func isRequestPath(path string) bool {
 }
 
 func (a *API) routeOf(path string) *route {
-	if strings.HasPrefix(path, PagePrefix) {
+	rt := a.routes[path]
+	switch {
+	case rt != nil:
+		return rt
+	case strings.HasPrefix(path, PagePrefix):
 		return a.pages
+	case isRequestPath(path):
+		return a.request
+	default:
+		return nil
 	}
-	return a.routes[path]
 }

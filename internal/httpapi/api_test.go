@@ -41,6 +41,32 @@ func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
 	g.Expect(statusOf("/other/openapi.json")).To(Equal(200))
 }
 
+// TestAPI_prefixOfPages: the path of baseURL may begin as the pages do.
+func TestAPI_prefixOfPages(t *testing.T) {
+	g := NewWithT(t)
+	hook := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	h := newHarness(t, withPage, func(c *setup) {
+		c.options.Pages = hook(http.StatusAccepted)
+		c.options.Hooks = map[string]http.Handler{"/hooks/whatsapp": hook(http.StatusCreated)}
+	})
+	for _, prefix := range []string{"/v", "/v/shop"} {
+		h.changeSettings(func(s *settings.Settings) { s.PathPrefix = prefix })
+		for path, want := range map[string]int{
+			pathOpenAPI: http.StatusOK, pathRequests + "/id": http.StatusUnauthorized, "/hooks/whatsapp": http.StatusCreated,
+			PagePrefix + "TICKET": http.StatusAccepted,
+		} {
+			for _, target := range []string{path, prefix + path} {
+				response, err := h.client.Get("http://" + h.address + target)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(response.Body.Close()).To(Succeed())
+				g.Expect(response.StatusCode).To(Equal(want), target)
+			}
+		}
+	}
+}
+
 // markUnlisted marks a request whose path the contract does not list.
 func (r request) markUnlisted() request {
 	r.unlisted = true

@@ -147,9 +147,9 @@ type visit struct {
 // ServeHTTP answers what is below Prefix.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.Settings()
-	rest, found := strings.CutPrefix(r.URL.Path, Prefix)
+	rest, found := strings.CutPrefix(r.URL.Path, s.PathPrefix+Prefix)
 	if !found {
-		rest, found = strings.CutPrefix(r.URL.Path, s.PathPrefix+Prefix)
+		rest, found = strings.CutPrefix(r.URL.Path, Prefix)
 	}
 	if !found || s.Page == nil {
 		h.refuse(w, r, http.StatusNotFound, refusedPath)

@@ -403,6 +403,13 @@ func TestPage_isRefused(t *testing.T) {
 		s.Expect(body).NotTo(ContainSubstring("Ada"), name)
 	}
 	s.Expect(s.get(strings.Replace(page, "/phone/v/", "/v/", 1))).To(ContainSubstring("Ada"), "behind a proxy that strips the path of baseURL")
+	for _, prefix := range []string{"/v", "/v/shop"} {
+		s.changeSettings(func(c *settings.Settings) { c.PathPrefix = prefix })
+		for _, kept := range []string{prefix, ""} {
+			s.Expect(s.get(strings.Replace(page, "/phone/v/", kept+"/v/", 1))).To(ContainSubstring("Ada"), "%q of %q", kept, prefix)
+		}
+	}
+	s.changeSettings(func(c *settings.Settings) { c.PathPrefix = "/phone" })
 	s.Expect(s.store.Delete(t.Context(), initiated.Request.ID, initiated.Request.Version)).To(Succeed())
 	response, _ := s.send(http.MethodGet, page)
 	s.Expect(response.StatusCode).To(Equal(http.StatusNotFound), "a request that is gone")
