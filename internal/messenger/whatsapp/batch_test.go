@@ -180,6 +180,37 @@ func TestHook_lostQuestionsHoldUpNoMessage(t *testing.T) {
 	}
 }
 
+// TestHook_refusedLookUpsHoldUpNoMessage has more refused look-ups of unknown codes and of lost questions than a batch survives failures.
+func TestHook_refusedLookUpsHoldUpNoMessage(t *testing.T) {
+	f := newOfflineFixture(t)
+	honest, asked := f.request("first", user, verification.WhatsApp), f.request("second", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	question := object{"biz_opaque_callback_data": questionPrefix + asked.Request.ID + ":b:1"}
+	var messages, statuses []any
+	for i := range 2 * maxFailures {
+		code := verification.NewCodeSpace(project).CodeFor([32]byte{1}, strconv.Itoa(i))
+		messages = append(messages, textOf(code.Grouped(), object{"from": fmt.Sprintf("4915112%06d", i)}))
+		statuses = append(statuses, statusOf(strconv.Itoa(i), "failed", question))
+	}
+	refused := 0
+	var mu sync.Mutex
+	hook := f.failing(func(_ int64, id string) error {
+		if id == honest.Request.ID {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		refused++
+		return verification.TooManyUnknown(errors.New("all callers together"))
+	})
+	body := encode(envelopeOf(changeOf(object{
+		"metadata": object{"phone_number_id": numberID}, "messages": append(messages, textOf(firstCode, nil)), "statuses": statuses,
+	})))
+	f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusServiceUnavailable), "it comes again")
+	f.expectVerified(f.state(honest.Request.ID), true)
+	f.Expect(refused).To(Equal(len(messages)+len(statuses)), "none is left out")
+}
+
 // TestHook_events makes the event due in the write that verifies, where the project has a webhook.
 func TestHook_events(t *testing.T) {
 	for wanted, webhook := range map[bool]*settings.Webhook{false: nil, true: {URL: "https://shop.example", Events: verification.NewEventKinds(verification.EventSuccess)}} {

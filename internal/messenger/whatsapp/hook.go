@@ -252,8 +252,11 @@ func (b *batch) receiveOne(ctx context.Context, m *message) {
 	b.log.V(level).Info("WhatsApp message handled", "outcome", came, "type", knownType(m.Type))
 }
 
+// recordFailure records what has to come again. A refused look-up does not count towards maxFailures: any sender can cause it.
 func (b *batch) recordFailure(came messenger.Outcome, err error) {
-	b.failures.Add(1)
+	if !errors.Is(err, verification.TooManyUnknown(nil)) {
+		b.failures.Add(1)
+	}
 	b.hook.metrics.Count(came, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
