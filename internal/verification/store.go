@@ -44,8 +44,8 @@ type Store interface {
 	Delete(ctx context.Context, id, version string) error
 
 	// Awaiting returns the request that the sender behind binding was bound to last, at any replica.
-	// ErrNotFound if there is none. It may be final by now: an earlier binding never comes back, not even when the
-	// request of the later one is deleted.
+	// ErrNotFound if there is none. It may be final by now: an earlier binding to a request that was not proven then never comes
+	// back, not even when the request of the later one is deleted.
 	Awaiting(ctx context.Context, binding string) (Request, error)
 
 	// Subscribe returns a channel that gets a value, coalesced, after each change of the request that this replica

@@ -195,11 +195,11 @@ func waitAfterConflict(ctx context.Context, try int) error {
 	}
 }
 
-// endEarlierBindings ends the earlier bindings of senders who are bound to a request: a sender has one live binding. Otherwise
-// the deletion of the later request, or its ninth sender, would bring the earlier one back at every replica that did not see the
-// later. It waits for the watch to bring the request's own state, because every binding that was acknowledged before is older, and
-// writes only if the sender is still bound to another open request. A failure fails the update: a message that is not acknowledged
-// is delivered again, and ends them then.
+// endEarlierBindings ends the earlier bindings of senders who are bound to a request: a sender has one binding to a request that is
+// not decided. Otherwise the deletion of the later request, or its ninth sender, would bring the earlier one back at every replica
+// that did not see the later. It waits for the watch to bring the request's own state, because every binding that was acknowledged
+// before is older, and writes only if there is one to end. A failure fails the update: a message that is not acknowledged is
+// delivered again, and ends them then.
 func (s *Store) endEarlierBindings(ctx context.Context, later *entry, senders []verification.Contact) error {
 	if len(senders) == 0 {
 		return nil
@@ -210,7 +210,7 @@ func (s *Store) endEarlierBindings(ctx context.Context, later *entry, senders []
 	}
 	for _, c := range senders {
 		for _, e := range bound(c.Binding) {
-			if e.Name == later.Name || e.isFinal() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
+			if e.Name == later.Name || isDecided(&e.request) || e.request.BoundAt(c.Binding).After(c.BoundAt) {
 				continue
 			}
 			if err := s.endBinding(ctx, e.Name, c); err != nil {
@@ -235,7 +235,10 @@ func sharingContacts(e *entry) []verification.Contact {
 	})
 }
 
-// endBinding removes the sender from a request that is still open, unless the sender was bound to it later.
+// isDecided reports whether the request keeps its contacts. That of a proven request is its prover, who may still decline it.
+func isDecided(r *verification.Request) bool { return r.Phase.Final() || r.IsProven() }
+
+// endBinding removes the sender from a request that is not decided, unless the sender was bound to it later.
 func (s *Store) endBinding(ctx context.Context, name string, later verification.Contact) error {
 	_, _, err := s.updateObject(ctx, name, func(r *verification.Request, _ time.Time) error {
 		kept := make([]verification.Contact, 0, len(r.Contacts))
@@ -244,7 +247,7 @@ func (s *Store) endBinding(ctx context.Context, name string, later verification.
 				kept = append(kept, c)
 			}
 		}
-		if r.Phase.Final() || len(kept) == len(r.Contacts) {
+		if isDecided(r) || len(kept) == len(r.Contacts) {
 			return verification.ErrUnchanged
 		}
 		r.Contacts = kept

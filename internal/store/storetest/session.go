@@ -17,6 +17,7 @@ func sessionChecks() []check {
 		{name: "keeps the terms of a request, through every way to read it", run: sessionTerms},
 		{name: "keeps a proven request pending, for a replica that starts later, too", run: sessionPending},
 		{name: "finds the proven request of a sender who shared a contact", run: sessionAwaiting},
+		{name: "keeps the prover of a request who is bound to a later one", run: sessionLaterBinding},
 		{name: "confirms a request once, whichever replicas redeem its code", run: sessionConfirmedOnce},
 		{name: "counts wrong codes exactly among replicas, and ends once", run: sessionWrongCodes},
 		{name: "changes nothing for a right code that is only checked", run: sessionChecked},
@@ -174,6 +175,27 @@ func sessionAwaiting(ctx context.Context, t *trial) {
 	t.Expect(receipt.Outcome).To(Equal(verification.OutcomeDeclined))
 	declined := t.getRequest(ctx, b, id)
 	t.Expect(declined.DeclinedAt()).To(BeTemporally(">=", proven.ProvenAt))
+}
+
+// sessionLaterBinding has a prover open a later link: contacts are for the later request, and the earlier may still be declined.
+func sessionLaterBinding(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	early, late := t.createRequest(ctx, a, t.newSession()), t.createRequest(ctx, b, t.newSession())
+	shareContact := func(r *verification.Request, now time.Time) error {
+		return r.VerifyContact(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, "anna", now, 0)
+	}
+	t.bindLater(ctx, a, early.ID, "anna")
+	proven := t.updateRequest(ctx, a, early.ID, shareContact)
+	t.bindLater(ctx, b, late.ID, "anna")
+	t.expectAwaiting(ctx, "anna", late)
+	t.Expect(t.getRequest(ctx, a, early.ID)).To(equalRequest(proven))
+	t.updateRequest(ctx, a, late.ID, shareContact)
+	t.expectAwaiting(ctx, "anna", late)
+	isProver := func(r *verification.Request) bool { return !r.BoundAt("anna").IsZero() }
+	receipt, err := verification.NewService(t.project, b).DeclineProven(ctx, early.ID, verification.Message{Binding: "anna"}, isProver, 0)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(receipt.Outcome).To(Equal(verification.OutcomeDeclined))
+	t.expectAwaiting(ctx, "anna", late)
 }
 
 // sessionConfirmedOnce is a race of two for the same code, with replicas that knew the request before.
