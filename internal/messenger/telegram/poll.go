@@ -161,7 +161,7 @@ func (p *Poller) pollFailed(ctx context.Context, err error) time.Duration {
 	case errors.Is(err, ErrConflict):
 		p.resetOffset() // the other reader may confirm some
 	}
-	return p.recordFailure(ctx, stateOf(err), err)
+	return max(p.recordFailure(ctx, stateOf(err), err), requestedWait(err))
 }
 
 // handleUpdates handles a batch, and moves the offset past the updates in front that are done.
@@ -172,6 +172,7 @@ func (p *Poller) handleUpdates(ctx context.Context, s *settings.Settings, update
 	p.confirmUpdates(b.updates)
 	switch {
 	case b.failure != nil:
+		// The wait that a prompt is asked for may be that of its chat alone, so polls do not heed it.
 		return p.recordFailure(ctx, PollHeld, b.failure)
 	case b.refused:
 		p.recordSuccess()
@@ -209,7 +210,7 @@ func (p *Poller) recordSuccess() {
 	p.reportState(PollRunning, nil)
 }
 
-// recordFailure reports a failure and returns how long to wait: as Telegram asks, or twice as long as last time, with jitter.
+// recordFailure reports a failure and returns how long to wait: twice as long as last time, with jitter.
 func (p *Poller) recordFailure(ctx context.Context, state PollState, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
@@ -217,8 +218,7 @@ func (p *Poller) recordFailure(ctx context.Context, state PollState, err error) 
 	p.reportState(state, err)
 	wait := min(minBackoff<<min(p.failures, 10), maxBackoff)
 	p.failures++
-	wait = wait/2 + rand.N(wait/2) //nolint:gosec // spread, not secret
-	return max(wait, requestedWait(err))
+	return wait/2 + rand.N(wait/2) //nolint:gosec // spread, not secret
 }
 
 func (p *Poller) reportState(state PollState, err error) {

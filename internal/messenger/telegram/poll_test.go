@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -92,26 +93,40 @@ func TestPoll_killedInABatch(t *testing.T) {
 	})
 }
 
-// TestPoll_oneChatCannotHoldUpAll: a prompt that cannot be sent is given up after some tries.
+// TestPoll_oneChatCannotHoldUpAll: a prompt that cannot be sent is given up after some tries, counts for its sender, and delays no
+// message of others for as long as Telegram asks to wait with that chat.
 func TestPoll_oneChatCannotHoldUpAll(t *testing.T) {
-	bubble(t, PollerOptions{}, func(p *polling) {
-		id := p.initiate("golden").Request.ID
-		p.initiate("other")
-		p.api.failing(func(method string, body []byte) string {
-			if method == "sendMessage" && strings.Contains(string(body), `"chat_id":42,`) {
-				return "error_500"
-			}
-			return ""
+	for _, answer := range []string{"error_500", "error_429"} {
+		t.Run(answer, func(t *testing.T) {
+			bubble(t, PollerOptions{}, func(p *polling) {
+				id := p.initiate("golden").Request.ID
+				p.initiate("other")
+				p.api.failing(func(method string, body []byte) string {
+					if method == "sendMessage" && strings.Contains(string(body), `"chat_id":42,`) {
+						return answer
+					}
+					return ""
+				})
+				now := time.Now()
+				p.channel.clock = clocktesting.NewFakePassiveClock(now)
+				sender := senderBindings(p.settings, stranger, now)[0]
+				for range messenger.MaxPerSender - 1 {
+					p.channel.senders.Count(now, sender)
+				}
+				p.api.arrive(7, p.update(7, stranger, "/start "+otherCode))
+				p.api.arrive(8, p.update(8, user, "/start "+goldenCode))
+				p.start()
+				p.api.arrive(9, p.contactLater(9, user, claimed, 5*time.Minute))
+				p.pass(minBackoff)
+				p.Expect(p.phase(id)).To(Equal(verification.Verified), "fetched after the first backoff")
+				p.Expect(p.channel.senders.Exceeded(now, sender)).To(BeFalse(), "a message that is tried again does not count")
+				p.pass(2 * maxBackoff)
+				p.Expect(p.outcomes()[messenger.OutcomePromptFailed]).To(BeEquivalentTo(maxPrompts))
+				p.Expect(p.api.waiting()).To(BeZero())
+				p.Expect(p.channel.senders.Exceeded(now, sender)).To(BeTrue(), "one that is given up does")
+			})
 		})
-		p.api.arrive(7, p.update(7, stranger, "/start "+otherCode))
-		p.api.arrive(8, p.update(8, user, "/start "+goldenCode))
-		p.api.arrive(9, p.contactLater(9, user, claimed, 5*time.Minute))
-		p.start()
-		p.pass(2 * maxBackoff)
-		p.Expect(p.phase(id)).To(Equal(verification.Verified))
-		p.Expect(p.outcomes()[messenger.OutcomePromptFailed]).To(BeEquivalentTo(maxPrompts))
-		p.Expect(p.api.waiting()).To(BeZero())
-	})
+	}
 }
 
 // TestPoll_onlyWhereItIsPermitted: until the webhook and the owner of the token are known, nothing is fetched.

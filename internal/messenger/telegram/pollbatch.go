@@ -78,20 +78,24 @@ func (b *batch) handleOne(ctx context.Context, u *update) bool {
 }
 
 // giveUp reports whether an update that failed is not tried again: the user could not be asked for the contact too often, or its
-// code was refused for so long that it is a made-up one.
+// code was refused for so long that it is a made-up one. It counts then as one that was handled.
 func (b *batch) giveUp(u *update, err error) bool {
-	if errors.Is(err, messenger.ErrPrompt) {
+	switch {
+	case errors.Is(err, messenger.ErrPrompt):
 		if u.prompts++; u.prompts < maxPrompts {
 			return false
 		}
 		b.channel.log.Error(err, "Telegram prompt failed, will not retry")
-		return true
-	}
-	if !lookUpRefused(err) || time.Since(u.since) < lookUpPatience {
+	case lookUpRefused(err) && time.Since(u.since) >= lookUpPatience:
+		b.channel.metrics.Count(messenger.OutcomeLimited, 1)
+		b.channel.log.V(1).Info("Telegram message handled", "outcome", string(messenger.OutcomeLimited))
+	default:
 		return false
 	}
-	b.channel.metrics.Count(messenger.OutcomeLimited, 1)
-	b.channel.log.V(1).Info("Telegram message handled", "outcome", string(messenger.OutcomeLimited))
+	now := b.channel.clock.Now()
+	if bound := senderBindings(b.settings, u.sender, now); len(bound) > 0 {
+		b.channel.senders.Count(now, bound[0])
+	}
 	return true
 }
 
