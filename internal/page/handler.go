@@ -215,11 +215,14 @@ func (h *Handler) admitVisit(v *visit, operation string) func(*visit) {
 	return nil
 }
 
-// askToComeBack makes the browser load a page again that could not be shown, also without its script.
+// askToComeBack makes the browser load a page again that could not be shown, also after its forms and without its script.
 func askToComeBack(v *visit, operation string) {
 	v.w.Header().Set("Retry-After", "5")
-	if operation == "" {
+	switch {
+	case operation == "":
 		v.w.Header().Set("Refresh", "5")
+	case v.r.Method == http.MethodPost:
+		v.w.Header().Set("Refresh", "5;url="+v.path)
 	}
 }
 

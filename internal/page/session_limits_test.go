@@ -317,3 +317,20 @@ func TestSession_boundsItsCalls(t *testing.T) {
 	response, _ := p.enter("1")
 	s.Expect(response.StatusCode).To(Equal(http.StatusTooManyRequests))
 }
+
+// TestSession_refusedFormLeadsBack to the page, also without its script.
+func TestSession_refusedFormLeadsBack(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) })
+	p := s.startSession()
+	for range int(callRate.Burst) {
+		s.send(http.MethodGet, p.url)
+	}
+	for _, operation := range []string{"/confirm", "/cancel", "/wrong-number"} {
+		response, _ := s.post(p.url+operation, "")
+		s.Expect(response.StatusCode).To(Equal(http.StatusTooManyRequests), operation)
+		s.Expect(response.Header.Get("Refresh")).To(Equal("5;url="+strings.TrimPrefix(p.url, s.server.URL)), operation)
+	}
+	response, _ := s.send(http.MethodGet, p.url+"/state")
+	s.Expect(response.StatusCode).To(Equal(http.StatusTooManyRequests))
+	s.Expect(response.Header.Get("Refresh")).To(BeEmpty(), "what a script asks for")
+}
