@@ -128,8 +128,8 @@ func (e *Evidence) explainUnknown(id string, answer ledger.CodeAnswer) string {
 // noAnswer is the reason of a code whose init was stored and not answered.
 const noAnswer = "init without an answer"
 
-// witnessLag is how much later than a commit a witness may have seen it.
-const witnessLag = 200 * time.Millisecond
+// witnessLag is how much later than the call that led to it a witness may have seen a commit. On a busy machine 0.2 s were not enough.
+const witnessLag = 2 * time.Second
 
 // wasInFlight reports whether a fault killed a process that may have created a request, after that and before its result is given up.
 func wasInFlight(f *ledger.Fault, tries []ledger.Try, created time.Time) bool {
@@ -137,5 +137,7 @@ func wasInFlight(f *ledger.Fault, tries []ledger.Try, created time.Time) bool {
 		f.Until.Add(witnessLag).Before(created) {
 		return false
 	}
-	return slices.ContainsFunc(tries, func(t ledger.Try) bool { return t.Replica == f.Replica && t.Asked.Before(created) })
+	return slices.ContainsFunc(tries, func(t ledger.Try) bool {
+		return t.Replica == f.Replica && t.Asked.Before(created) && t.Asked.Before(f.Until)
+	})
 }
